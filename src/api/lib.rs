@@ -1,0 +1,1 @@
+//! The custom resources and every condition, reason, label, finalizer and path constant

@@ -1,0 +1,1 @@
+//! The HTTP side of the control plane: the channel that the runtimes talk to

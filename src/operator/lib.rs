@@ -1,0 +1,1 @@
+//! Reconcilers, Pod building, leader election, CRD printing

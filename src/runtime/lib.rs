@@ -1,0 +1,1 @@
+//! The trusted container: channel to the gateway, evidence, results

@@ -1,0 +1,1 @@
+//! Fixtures, a faulty API transport, cluster access; for tests only
