@@ -1,1 +1,18 @@
-//! The messages between runtime, gateway and executor, the result envelope and the version rule
+//! The messages between runtime and gateway, and between runtime and executor.
+//!
+//! Both connections carry the same frames (see [`frame`]): a big-endian `u32` length, at most
+//! [`frame::MAX_FRAME`], and one JSON object tagged `type`. This room has no logic beyond encoding;
+//! what a message means for a run is decided in `agentrun-core`.
+
+pub mod blob;
+pub mod channel;
+pub mod environment;
+pub mod executor;
+pub mod exit;
+pub mod frame;
+pub mod probe;
+pub mod result;
+pub mod version;
+pub mod work;
+
+pub use blob::Blob;

@@ -1,0 +1,199 @@
+//! Runtime ↔ executor: frames over the one connection that the executor makes to the runtime's
+//! socket before any user code runs.
+
+use crate::Blob;
+use crate::work::{FileAccess, Limits};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where the runtime listens; an emptyDir that the `sandbox` container mounts read-only.
+pub const SOCKET: &str = "/run/agentrun/executor.sock";
+
+/// Names a call on this connection.
+pub type CallId = u64;
+
+/// What the runtime tells the executor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum ToExecutor {
+    /// First message: what the container's mount table must look like.
+    #[serde(rename_all = "camelCase")]
+    Expect {
+        /// Every mount that may exist besides the container runtime's own.
+        mounts: Vec<ExpectedMount>,
+        /// Refuse to run anything when the kernel has no Landlock.
+        landlock_required: bool,
+    },
+    /// Run a program.
+    Exec(Box<Exec>),
+    /// Bytes for stdin; the pipe is closed after `last`.
+    Stdin {
+        /// The call.
+        id: CallId,
+        /// At most [`crate::frame::MAX_BLOB`] bytes.
+        data: Blob,
+        /// No more follows.
+        last: bool,
+    },
+    /// End a call: SIGTERM to its processes, SIGKILL after the grace. Zero grace kills at once.
+    #[serde(rename_all = "camelCase")]
+    Kill {
+        /// The call.
+        id: CallId,
+        /// Milliseconds between the two signals.
+        grace_ms: u64,
+    },
+}
+
+/// One mount that the executor expects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectedMount {
+    /// Mount point.
+    pub path: String,
+    /// Whether it must be read-only.
+    pub read_only: bool,
+}
+
+/// A program to run under limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exec {
+    /// Names the call.
+    pub id: CallId,
+    /// Program and arguments. A program without `/` is looked up in `PATH` of `env`.
+    pub argv: Vec<String>,
+    /// Absolute working folder.
+    pub cwd: String,
+    /// Variables to set. `TMPDIR`, `TMP`, `TEMP` and `HOME` name the call's private temp folder instead.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables to take from the executor's own environment besides its allow-list: those
+    /// that the kubelet filled from Secrets which this task names.
+    pub inherit_env: Vec<String>,
+    /// Access to the user data, enforced by Landlock.
+    pub access: FileAccess,
+    /// Whether TCP connections are allowed (egress was asked for).
+    pub tcp: bool,
+    /// Resource bounds.
+    pub limits: Limits,
+    /// Bytes of each stream that are sent as `Output`; the rest is counted, and its end sent in `Ended`.
+    pub output_bytes: u64,
+}
+
+/// Which stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What the executor tells the runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum ToRuntime {
+    /// The container is as expected.
+    #[serde(rename_all = "camelCase")]
+    Ready {
+        /// Landlock ABI of the kernel; 0 when there is none.
+        landlock_abi: u32,
+    },
+    /// The container is not as expected; nothing will run.
+    Refused {
+        /// What was found, what is allowed.
+        message: String,
+    },
+    /// A piece of output.
+    Output {
+        /// The call.
+        id: CallId,
+        /// Which stream.
+        stream: Stream,
+        /// The bytes.
+        data: Blob,
+    },
+    /// A call is over and nothing of it runs any more.
+    Ended(Box<Ended>),
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ended {
+    /// The call.
+    pub id: CallId,
+    /// How its first process ended.
+    pub end: ProcessEnd,
+    /// Wall time in milliseconds from fork to the end of the whole tree.
+    pub duration_ms: u64,
+    /// Largest resident size of any process of the call, in bytes.
+    pub peak_memory_bytes: u64,
+    /// User and system time of all its processes, in milliseconds.
+    pub cpu_ms: u64,
+    /// What stdout held in all.
+    pub stdout: StreamEnd,
+    /// What stderr held in all.
+    pub stderr: StreamEnd,
+    /// Descendants that were still alive when the first process had ended, and were killed.
+    pub killed_descendants: u32,
+    /// No descendant was seen, twice, after the last kill.
+    pub tree_empty: bool,
+    /// More processes than allowed existed at once; the tree was killed for it.
+    pub too_many_processes: bool,
+    /// The call read from stdin, but nobody had closed it yet when it was killed.
+    pub blocked_on_stdin: bool,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how")]
+pub enum ProcessEnd {
+    /// It exited.
+    Exited {
+        /// Exit code.
+        code: i32,
+    },
+    /// A signal ended it.
+    Signalled {
+        /// Signal number.
+        signal: i32,
+    },
+    /// It could not be started.
+    NotStarted {
+        /// Which step failed.
+        error: StartError,
+        /// What was found and what to do.
+        message: String,
+    },
+    /// The supervisor of the call died; everything in the sandbox but the executor was killed.
+    SandboxReset,
+}
+
+/// Why a program could not be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StartError {
+    /// The program, or the interpreter that its first line names, does not exist.
+    NotFound,
+    /// It exists but may not be executed.
+    PermissionDenied,
+    /// It is neither a program of this machine nor a script with a first line.
+    NotExecutable,
+    /// The working folder is missing.
+    NoWorkingDir,
+    /// A limit or a confinement layer could not be applied; nothing ran.
+    NotConfined,
+    /// The kernel has no process or memory left.
+    NoResources,
+}
+
+/// Totals of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamEnd {
+    /// Bytes written in all.
+    pub total: u64,
+    /// The last bytes beyond `output_bytes` (64 KiB at most); empty when all was sent as `Output`.
+    pub tail: Blob,
+}
