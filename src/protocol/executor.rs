@@ -78,7 +78,19 @@ pub struct Exec {
     pub limits: Limits,
     /// Bytes of each stream that are sent as `Output`; the rest is counted, and its end sent in `Ended`.
     pub output_bytes: u64,
+    /// Whether the call gets an input and an output file in its private temp folder, named by
+    /// [`INPUT_VARIABLE`] and [`OUTPUT_VARIABLE`]. The input file holds what stdin holds, whole, before
+    /// the program starts; the output file comes back as `OutputFile` if it was written.
+    #[serde(default)]
+    pub io_files: bool,
 }
+
+/// Variable that names the input file of a call with `io_files`.
+pub const INPUT_VARIABLE: &str = "AGENTRUN_INPUT";
+/// Variable that names the file where a call with `io_files` may leave its JSON output.
+pub const OUTPUT_VARIABLE: &str = "AGENTRUN_OUTPUT";
+/// The most bytes of an output file that are sent; more is counted only.
+pub const MAX_OUTPUT_FILE: u64 = 1 << 20;
 
 /// Which stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +125,18 @@ pub enum ToRuntime {
         stream: Stream,
         /// The bytes.
         data: Blob,
+    },
+    /// A piece of the output file of a call with `io_files`, in order, before its `Ended`. Not sent when
+    /// the file was not written.
+    OutputFile {
+        /// The call.
+        id: CallId,
+        /// The bytes, at most [`crate::frame::MAX_BLOB`].
+        data: Blob,
+        /// No piece follows.
+        last: bool,
+        /// Size of the whole file; more than was sent when it is above [`MAX_OUTPUT_FILE`].
+        total: u64,
     },
     /// A call is over and nothing of it runs any more.
     Ended(Box<Ended>),
