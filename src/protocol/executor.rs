@@ -138,6 +138,18 @@ pub enum ToRuntime {
         /// Size of the whole file; more than was sent when it is above [`MAX_OUTPUT_FILE`].
         total: u64,
     },
+    /// A piece of the file that the call left at `$AGENTRUN_OUTPUT`, in order, before `Ended`. Nothing is sent
+    /// when there is no such regular file, or the call did not ask for it.
+    OutputFile {
+        /// The call.
+        id: CallId,
+        /// The bytes.
+        data: Blob,
+        /// No piece follows.
+        last: bool,
+        /// Size of the whole file; when it is above [`MAX_OUTPUT_FILE`], only that many bytes are sent.
+        total: u64,
+    },
     /// A call is over and nothing of it runs any more.
     Ended(Box<Ended>),
 }
