@@ -91,6 +91,8 @@ pub const INPUT_VARIABLE: &str = "AGENTRUN_INPUT";
 pub const OUTPUT_VARIABLE: &str = "AGENTRUN_OUTPUT";
 /// The most bytes of an output file that are sent; more is counted only.
 pub const MAX_OUTPUT_FILE: u64 = 1 << 20;
+/// The most bytes of stdin of one call (64 MiB): until they are read they lie in the sandbox's `/tmp`.
+pub const MAX_STDIN: u64 = 64 << 20;
 
 /// Which stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,18 +138,6 @@ pub enum ToRuntime {
         /// No piece follows.
         last: bool,
         /// Size of the whole file; more than was sent when it is above [`MAX_OUTPUT_FILE`].
-        total: u64,
-    },
-    /// A piece of the file that the call left at `$AGENTRUN_OUTPUT`, in order, before `Ended`. Nothing is sent
-    /// when there is no such regular file, or the call did not ask for it.
-    OutputFile {
-        /// The call.
-        id: CallId,
-        /// The bytes.
-        data: Blob,
-        /// No piece follows.
-        last: bool,
-        /// Size of the whole file; when it is above [`MAX_OUTPUT_FILE`], only that many bytes are sent.
         total: u64,
     },
     /// A call is over and nothing of it runs any more.
