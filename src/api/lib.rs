@@ -1,1 +1,41 @@
-//! The custom resources and every condition, reason, label, finalizer and path constant
+//! The custom resources of AgentRun, and every text that stands in objects and on volumes.
+//!
+//! Group `agentrun.dev`, version `v1alpha1`; all namespaced, all in the category `agentrun`.
+
+mod agent_run;
+mod agent_spec;
+mod common;
+mod duration;
+mod enums;
+mod model;
+mod quantity;
+mod sandbox_pool;
+mod sandbox_spec;
+mod skill;
+mod sub_task;
+mod task;
+mod thread;
+mod user_data;
+
+pub mod names;
+
+pub use agent_run::*;
+pub use agent_spec::*;
+pub use common::*;
+pub use duration::*;
+pub use enums::*;
+pub use model::*;
+pub use names::reasons::*;
+pub use quantity::*;
+pub use sandbox_pool::*;
+pub use sandbox_spec::*;
+pub use skill::*;
+pub use sub_task::*;
+pub use task::*;
+pub use thread::*;
+pub use user_data::*;
+
+/// API group of every resource.
+pub const GROUP: &str = "agentrun.dev";
+/// The version of every resource.
+pub const VERSION: &str = "v1alpha1";

@@ -1,0 +1,289 @@
+//! SubTask: one piece of work with its own sandbox, limits, outcome and verdict.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AcceptancePolicy, AgentWork, Approval, Artifact, Cache, CommandWork, Conditions, Context, FileRef,
+    FunctionWork, GoDuration, History, InputFrom, Isolation, Json, Outcome, Resources, Retry, RunRef,
+    SandboxSpec, StopReason, SubTaskPhase, SubTaskRef, SubTaskRole, Verdict, Work, common,
+};
+
+/// A task in its resolved form: nothing is left to evaluate or to inherit.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "agentrun.dev",
+    version = "v1alpha1",
+    kind = "SubTask",
+    plural = "subtasks",
+    shortname = "st",
+    category = "agentrun",
+    namespaced,
+    status = "SubTaskStatus",
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SubTaskSpec {
+    /// The run it belongs to.
+    pub run_ref: RunRef,
+    /// The sub-task that delegated it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_ref: Option<SubTaskRef>,
+    /// Name of the task, or the agent type of a delegate.
+    #[schemars(
+        length(min = 1, max = 40),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub task: String,
+    /// What it is to its run.
+    pub role: SubTaskRole,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 200))]
+    pub description: Option<String>,
+    /// Position of its item, or of the delegating call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub index: Option<i32>,
+    /// Key of its item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub key: Option<String>,
+    /// A call of a skill's function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<FunctionWork>,
+    /// A program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandWork>,
+    /// An agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentWork>,
+    /// Whether a lead goes on with the thread's conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+    /// The input.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "common::present"
+    )]
+    #[schemars(schema_with = "common::any_json")]
+    pub input: Option<Json>,
+    /// Where the input comes from instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_from: Option<InputFrom>,
+    /// Its sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
+    /// Its limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// Its time per attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<GoDuration>,
+    /// When it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// What it sees of its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// Criteria.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 500)), extend("x-kubernetes-list-type" = "set"))]
+    pub acceptance: Vec<String>,
+    /// What criteria mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance_policy: Option<AcceptancePolicy>,
+    /// Whether it waits for an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// Reuse of an earlier result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+}
+
+impl SubTaskSpec {
+    /// The work, or nothing unless exactly one kind is given.
+    pub fn work(&self) -> Option<Work<'_>> {
+        Work::of(self.function.as_ref(), self.command.as_ref(), self.agent.as_ref())
+    }
+}
+
+/// Where the sub-task stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubTaskStatus {
+    /// Generation of the spec that this status speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+    /// Where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<SubTaskPhase>,
+    /// The conditions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "common::conditions")]
+    pub conditions: Conditions,
+    /// How it ended; never changes once set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why, as one word from the documented list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub reason: Option<String>,
+    /// Why, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub message: Option<String>,
+    /// Why an agent stopped before it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// What it waits for, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub waiting_for: Option<String>,
+    /// Exit code of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Number of the latest attempt, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 99))]
+    pub attempt: Option<i32>,
+    /// The attempts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
+    pub attempts: Vec<Attempt>,
+    /// When the next attempt starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_time: Option<MicroTime>,
+    /// The output.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "common::present"
+    )]
+    #[schemars(schema_with = "common::any_json")]
+    pub output: Option<Json>,
+    /// Where the output is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_ref: Option<FileRef>,
+    /// End of standard output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub stdout_tail: Option<String>,
+    /// End of standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub stderr_tail: Option<String>,
+    /// Verdict by criterion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["criterion"]))]
+    pub acceptance: Vec<Verdict>,
+    /// Delivered files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
+    pub artifacts: Vec<Artifact>,
+    /// The sandbox it is assigned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxStatus>,
+    /// How long things took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+    /// What was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<SubTaskUsage>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Its number, from 1.
+    #[schemars(range(min = 1, max = 99))]
+    pub number: i32,
+    /// Its Pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub pod_name: Option<String>,
+    /// The UID of its Pod.
+    #[serde(rename = "podUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub pod_uid: Option<String>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why, as one word from the documented list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub reason: Option<String>,
+    /// When it was assigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<MicroTime>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished: Option<MicroTime>,
+}
+
+/// The sandbox a sub-task is assigned to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxStatus {
+    /// Its Pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub pod_name: Option<String>,
+    /// The UID of its Pod.
+    #[serde(rename = "podUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub pod_uid: Option<String>,
+    /// Whether it was there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm: Option<bool>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub cold_reason: Option<String>,
+    /// What was found about its network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// The runtime has proven that no process of the newest attempt is left: the lease may end before the
+    /// Pod is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_tree_empty: Option<bool>,
+}
+
+/// How long things took, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Timing {
+    /// From creation to assignment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_ms: Option<i64>,
+    /// From assignment to the start of the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_ms: Option<i64>,
+    /// The work itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_ms: Option<i64>,
+}
+
+/// What a sub-task used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubTaskUsage {
+    /// Most memory at one time, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<i64>,
+    /// Processor time in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<i64>,
+    /// Tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<i64>,
+    /// Money, as a decimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub cost: Option<String>,
+}
