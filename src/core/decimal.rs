@@ -6,7 +6,9 @@ pub(crate) fn is_stored_exactly(written: &str) -> bool {
     if written.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return written != "-0" && written.parse::<i64>().is_ok();
     }
-    let Ok(float) = written.parse::<f64>() else { return false };
+    let Ok(float) = written.parse::<f64>() else {
+        return false;
+    };
     if !float.is_finite() || float.fract() == 0.0 {
         return false;
     }
@@ -29,6 +31,8 @@ fn normal_form(written: &str) -> Option<(bool, String, i64)> {
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_end_matches('0');
     let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
-    let exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
+    let exponent = exponent
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?
+        .checked_add(dropped)?;
     Some((negative, significant.trim_start_matches('0').to_owned(), exponent))
 }

@@ -39,16 +39,27 @@ pub(crate) enum FaultKind {
 
 /// Scans one document that starts at byte `start`, after white space. What follows its end is the caller's business.
 pub(crate) fn scan(text: &str, start: usize, max_depth: usize) -> Result<Scanned, Fault> {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: start, max_depth, exact_numbers: true };
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: start,
+        max_depth,
+        exact_numbers: true,
+    };
     scanner.white_space();
     scanner.value(0)?;
-    Ok(Scanned { end: scanner.at, exact_numbers: scanner.exact_numbers })
+    Ok(Scanned {
+        end: scanner.at,
+        exact_numbers: scanner.exact_numbers,
+    })
 }
 
 /// The first byte at or after `at` that is no JSON white space.
 pub(crate) fn skip_white_space(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
+    at + rest
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        .count()
 }
 
 struct Scanner<'a> {
@@ -96,14 +107,21 @@ impl Scanner<'_> {
             self.at += word.len();
             return Ok(());
         }
-        let kind = if word.starts_with(rest) { FaultKind::Cut } else { otherwise };
+        let kind = if word.starts_with(rest) {
+            FaultKind::Cut
+        } else {
+            otherwise
+        };
         self.fault(kind)
     }
 
     fn not_a_number(&mut self, word: &[u8]) -> Scan {
         let at = self.at;
         self.word(word, FaultKind::Unexpected)?;
-        Err(Fault { at, kind: FaultKind::NotANumber })
+        Err(Fault {
+            at,
+            kind: FaultKind::NotANumber,
+        })
     }
 
     fn open(&mut self, depth: usize) -> Scan {
@@ -144,7 +162,10 @@ impl Scanner<'_> {
                 None => return self.fault(FaultKind::Cut),
             }
             if let Some(key) = keys.replace(key) {
-                return Err(Fault { at, kind: FaultKind::DuplicateKey(key) });
+                return Err(Fault {
+                    at,
+                    kind: FaultKind::DuplicateKey(key),
+                });
             }
             self.white_space();
             self.expect(b':')?;
@@ -169,7 +190,11 @@ impl Scanner<'_> {
             self.white_space();
             return Ok(());
         }
-        self.fault(if self.peek().is_none() { FaultKind::Cut } else { FaultKind::Unexpected })
+        self.fault(if self.peek().is_none() {
+            FaultKind::Cut
+        } else {
+            FaultKind::Unexpected
+        })
     }
 
     /// Takes a string; its decoded text is appended to `text` if one is given.
@@ -177,10 +202,14 @@ impl Scanner<'_> {
         self.at += 1;
         loop {
             let start = self.at;
-            while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+            while self
+                .peek()
+                .is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+            {
                 self.at += 1;
             }
-            if let (Some(text), Ok(run)) = (text.as_deref_mut(), str::from_utf8(&self.bytes[start..self.at])) {
+            if let (Some(text), Ok(run)) = (text.as_deref_mut(), str::from_utf8(&self.bytes[start..self.at]))
+            {
                 text.push_str(run);
             }
             match self.peek() {
@@ -212,7 +241,12 @@ impl Scanner<'_> {
             Some(b'n') => '\n',
             Some(b'r') => '\r',
             Some(b't') => '\t',
-            Some(_) => return Err(Fault { at, kind: FaultKind::BadEscape }),
+            Some(_) => {
+                return Err(Fault {
+                    at,
+                    kind: FaultKind::BadEscape,
+                });
+            }
         };
         self.at += 1;
         Ok(plain)
@@ -220,7 +254,10 @@ impl Scanner<'_> {
 
     /// Takes `uXXXX`, with its low half if it is the high half of a surrogate pair.
     fn unicode_escape(&mut self, at: usize) -> Scan<char> {
-        let lone = Fault { at, kind: FaultKind::LoneSurrogate };
+        let lone = Fault {
+            at,
+            kind: FaultKind::LoneSurrogate,
+        };
         let unit = self.hex_unit(at)?;
         if let Some(character) = char::from_u32(unit) {
             return Ok(character);
@@ -231,7 +268,11 @@ impl Scanner<'_> {
         let rest = &self.bytes[self.at..];
         if !rest.starts_with(b"\\u") {
             let cut = b"\\u".starts_with(rest);
-            return if cut { self.fault(FaultKind::Cut) } else { Err(lone) };
+            return if cut {
+                self.fault(FaultKind::Cut)
+            } else {
+                Err(lone)
+            };
         }
         self.at += 1;
         let low = self.hex_unit(at)?;
@@ -245,9 +286,14 @@ impl Scanner<'_> {
         self.at += 1;
         let mut unit = 0;
         for _ in 0..4 {
-            let Some(byte) = self.peek() else { return self.fault(FaultKind::Cut) };
+            let Some(byte) = self.peek() else {
+                return self.fault(FaultKind::Cut);
+            };
             let Some(digit) = char::from(byte).to_digit(16) else {
-                return Err(Fault { at, kind: FaultKind::BadEscape });
+                return Err(Fault {
+                    at,
+                    kind: FaultKind::BadEscape,
+                });
             };
             unit = unit * 16 + digit;
             self.at += 1;
@@ -267,7 +313,11 @@ impl Scanner<'_> {
         if self.digits() > 0 {
             return Ok(());
         }
-        self.fault(if self.peek().is_none() { FaultKind::Cut } else { FaultKind::BadNumber })
+        self.fault(if self.peek().is_none() {
+            FaultKind::Cut
+        } else {
+            FaultKind::BadNumber
+        })
     }
 
     fn number(&mut self) -> Scan {

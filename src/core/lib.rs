@@ -1,6 +1,10 @@
 //! Pure decisions: plans, settlement, leases, names, expressions; no clock, no client, no file system
 
+pub mod backoff;
+pub mod expr;
 pub mod names;
+pub mod plan;
+pub mod settle;
 pub mod survives;
 
 mod decimal;

@@ -56,13 +56,23 @@ fn symbol(bits: u32) -> char {
 
 /// The name of the `SubTask` of a plan's task, or of one of its `forEach` items: by `key` where the task has one, else
 /// by `index`.
-pub fn subtask_name(run_name: &str, task: &str, run_uid: &str, index: Option<u32>, key: Option<&str>) -> String {
+pub fn subtask_name(
+    run_name: &str,
+    task: &str,
+    run_uid: &str,
+    index: Option<u32>,
+    key: Option<&str>,
+) -> String {
     let item = match (key, index) {
         (Some(key), _) => key.to_owned(),
         (None, Some(index)) => index.to_string(),
         (None, None) => String::new(),
     };
-    join(&[&part(run_name, RUN_PART), &part(task, TASK_PART), &h(SHORT_HASH, &[run_uid, task, &item])])
+    join(&[
+        &part(run_name, RUN_PART),
+        &part(task, TASK_PART),
+        &h(SHORT_HASH, &[run_uid, task, &item]),
+    ])
 }
 
 /// The name of the `SubTask` that an agent asked for: `call` counts the calls of one model turn.

@@ -8,7 +8,9 @@ fn is_label(name: &str) -> bool {
     name.len() <= MAX_LABEL
         && edge(name.chars().next())
         && edge(name.chars().next_back())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 #[test]
@@ -44,13 +46,26 @@ fn a_subtask_name_reads_well_and_differs_by_item() {
     assert_ne!(first, second);
     assert_ne!(first, name);
     let keyed = subtask_name("run", "parse", "uid-1", Some(1), Some("q7"));
-    assert_eq!(keyed, subtask_name("run", "parse", "uid-1", Some(9), Some("q7")), "the key decides, not the place");
+    assert_eq!(
+        keyed,
+        subtask_name("run", "parse", "uid-1", Some(9), Some("q7")),
+        "the key decides, not the place"
+    );
 }
 
 #[test]
 fn cut_parts_do_not_end_in_a_dash() {
-    let name = subtask_name("abcdefghijklmnopqrstuvwxyza-tail", "t23456789012345.7-tail", "u", None, None);
-    assert!(name.starts_with("abcdefghijklmnopqrstuvwxyza-t23456789012345-7-"), "{name}");
+    let name = subtask_name(
+        "abcdefghijklmnopqrstuvwxyza-tail",
+        "t23456789012345.7-tail",
+        "u",
+        None,
+        None,
+    );
+    assert!(
+        name.starts_with("abcdefghijklmnopqrstuvwxyza-t23456789012345-7-"),
+        "{name}"
+    );
 }
 
 #[test]

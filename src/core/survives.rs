@@ -9,8 +9,12 @@ pub const MAX_INLINE_DEPTH: usize = 64;
 /// int64 without fraction, exponent or `-0`; floats with a non-zero fraction that parse and print to the same value;
 /// no duplicate key, no lone surrogate, nesting up to [`MAX_INLINE_DEPTH`]. Key order and white space do not count.
 pub fn survives(bytes: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(bytes) else { return false };
-    let Ok(scanned) = json_scan::scan(text, 0, MAX_INLINE_DEPTH) else { return false };
+    let Ok(text) = str::from_utf8(bytes) else {
+        return false;
+    };
+    let Ok(scanned) = json_scan::scan(text, 0, MAX_INLINE_DEPTH) else {
+        return false;
+    };
     scanned.exact_numbers && json_scan::skip_white_space(bytes, scanned.end) == bytes.len()
 }
 
