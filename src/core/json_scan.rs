@@ -30,6 +30,8 @@ pub(crate) enum FaultKind {
     /// `NaN`, `Infinity` or `-Infinity`, which several languages print for a number.
     NotANumber,
     BadNumber,
+    /// A number beyond what a float64 holds, such as `1e400`.
+    HugeNumber,
     BadEscape,
     ControlCharacter,
     LoneSurrogate,
@@ -338,6 +340,12 @@ impl Scanner<'_> {
             self.some_digits()?;
         }
         let written = str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default();
+        if written.parse::<f64>().is_ok_and(f64::is_infinite) {
+            return Err(Fault {
+                at: start,
+                kind: FaultKind::HugeNumber,
+            });
+        }
         self.exact_numbers &= decimal::is_stored_exactly(written);
         Ok(())
     }

@@ -1,0 +1,53 @@
+//! Pauses between the attempts of a sub-task.
+
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// No pause is longer (API.md).
+pub const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// The pause after the `failures`-th failure: `base`, doubled with each failure, at most [`MAX_PAUSE`], moved
+/// by up to a fifth either way. The move comes from a hash of `uid` and `failures`, so that whoever computes
+/// the pause gets the same one, and siblings that failed together do not come back together.
+pub fn pause(base: Duration, failures: u32, uid: &str) -> Duration {
+    let doubled = base.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+    let capped = doubled.min(MAX_PAUSE);
+    let hash = Sha256::new()
+        .chain_update(uid)
+        .chain_update([0])
+        .chain_update(failures.to_be_bytes())
+        .finalize();
+    let per_mille = 800 + u32::from(u16::from_be_bytes([hash[0], hash[1]])) % 401;
+    capped * per_mille / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_doubles_up_to_five_minutes_and_moves_by_a_fifth() {
+        for (failures, seconds) in [
+            (1, 10.0),
+            (2, 20.0),
+            (3, 40.0),
+            (6, 300.0),
+            (31, 300.0),
+            (90, 300.0),
+        ] {
+            let pause = pause(Duration::from_secs(10), failures, "uid").as_secs_f64();
+            assert!(
+                (seconds * 0.8..=seconds * 1.2).contains(&pause),
+                "{failures}: {pause}"
+            );
+        }
+    }
+
+    #[test]
+    fn siblings_do_not_come_back_together() {
+        let pauses: std::collections::BTreeSet<_> = (0..20)
+            .map(|uid| pause(Duration::from_secs(10), 1, &uid.to_string()))
+            .collect();
+        assert!(pauses.len() > 15, "{pauses:?}");
+    }
+}

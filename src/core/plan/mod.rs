@@ -1,0 +1,13 @@
+//! Decides what a run and a sub-task do next. Time is an argument; nothing here reads or writes.
+
+pub mod graph;
+pub mod outcome;
+pub mod parsed;
+pub mod resolve;
+pub mod run;
+pub mod subtask;
+pub mod unsupported;
+pub mod validate;
+
+#[cfg(test)]
+mod tests;

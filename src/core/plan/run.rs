@@ -1,0 +1,559 @@
+//! What to do next for a run: which sub-tasks to make, which to stop, and whether it is over.
+//!
+//! Everything follows from the spec and from the sub-tasks that exist; nothing is remembered between two
+//! rounds. A sub-task is made when it may start, so its existence is its permission.
+
+use super::graph::Graph;
+use super::outcome::{TaskEnd, allowed_failures, collect, end_of, output_of};
+use super::parsed::{Expressions, TaskExpressions};
+use super::resolve::{ItemId, PinnedFunction, subtask_spec};
+use super::subtask::Decided;
+use crate::expr::{ExprError, Output, RunFacts, RunScope, Scope, TaskResult, TemplateError};
+use crate::names;
+use agentrun_api::{
+    AgentRunSpec, FailurePolicy, Outcome, RunRef, SubTask, SubTaskReason, SubTaskSpec, TaskTemplate, When,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many sub-tasks of a run may run at once when nothing says otherwise (API.md).
+pub const DEFAULT_MAX_PARALLEL: usize = 5;
+
+/// The most items of a `forEach` that this version takes: one window.
+pub const MAX_ITEMS: usize = 200;
+
+/// The largest evaluated input that an object may carry, in bytes of JSON (API.md).
+pub const MAX_INPUT_BYTES: usize = 64 * 1024;
+
+/// The most sub-tasks that one round makes: a round stays short, the next follows at once.
+pub const MAX_NEW_PER_ROUND: usize = 50;
+
+/// All that the decision depends on.
+pub struct RunView<'a> {
+    /// `metadata.name`.
+    pub name: &'a str,
+    /// `metadata.namespace`.
+    pub namespace: &'a str,
+    /// `metadata.uid`.
+    pub uid: &'a str,
+    /// Name of its thread, or its UID.
+    pub thread: &'a str,
+    /// The spec.
+    pub spec: &'a AgentRunSpec,
+    /// Its parsed expressions.
+    pub expressions: &'a Expressions,
+    /// Its sub-tasks.
+    pub children: &'a [&'a SubTask],
+    /// Functions of pinned skills, by (skill, function).
+    pub functions: &'a BTreeMap<(String, String), PinnedFunction<'a>>,
+    /// Nothing may start any more: cancelled, deleted, or out of time.
+    pub stopped: bool,
+    /// `spec.suspend`.
+    pub suspended: bool,
+}
+
+/// A sub-task to make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSubTask {
+    /// Its deterministic name.
+    pub name: String,
+    /// Its spec.
+    pub spec: Box<SubTaskSpec>,
+    /// Its outcome, where it needs no Pod.
+    pub decided: Option<Decided>,
+}
+
+/// How a run ended, apart from its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Every task ended well, or its failure was handled.
+    Succeeded,
+    /// A task failed.
+    TaskFailed,
+    /// A task failed under `FailFast`.
+    FailedFast,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPlan {
+    /// Sub-tasks to make, in order.
+    pub create: Vec<NewSubTask>,
+    /// Names of sub-tasks to stop because a sibling failed.
+    pub stop: Vec<String>,
+    /// Set when every task has ended and every lease is gone.
+    pub end: Option<RunEnd>,
+    /// Tasks that ended badly and were not handled, for the message.
+    pub failed: Vec<String>,
+    /// By task: what it came to, or `None` while it goes on.
+    pub ends: BTreeMap<String, Option<TaskEnd>>,
+    /// Items of each `forEach` task, once known.
+    pub totals: BTreeMap<String, usize>,
+}
+
+/// Decides what to do next for a run.
+pub fn plan(view: &RunView<'_>) -> RunPlan {
+    let Ok(graph) = view.expressions.graph(&view.spec.tasks) else {
+        return RunPlan::default(); // `validate` refuses such a spec before it comes here
+    };
+    let params = view.spec.params.clone().map_or(Value::Null, Value::Object);
+    let facts = RunFacts {
+        name: view.name,
+        namespace: view.namespace,
+        uid: view.uid,
+        thread: view.thread,
+    };
+    let tasks: BTreeMap<_, _> = view
+        .spec
+        .tasks
+        .iter()
+        .map(|task| (task.name.as_str(), task))
+        .collect();
+    let order: Vec<_> = graph
+        .order()
+        .into_iter()
+        .filter_map(|name| tasks.get(name).copied())
+        .collect();
+    let go = |failed_fast: bool| {
+        let mut round = Round {
+            view,
+            graph: &graph,
+            children: by_task(view.children),
+            scope: RunScope::new(facts, &params),
+            free: free_places(view),
+            failed_fast,
+            plan: RunPlan::default(),
+        };
+        order.iter().for_each(|task| round.task(task));
+        round
+    };
+    let round = go(false);
+    // A failure stops tasks that were decided before it was seen: decide again with that knowledge.
+    if round.failed_fast {
+        go(true).finish()
+    } else {
+        round.finish()
+    }
+}
+
+type Children<'a> = BTreeMap<&'a str, Vec<&'a SubTask>>;
+
+fn by_task<'a>(children: &'a [&'a SubTask]) -> Children<'a> {
+    let mut by_task: Children<'a> = BTreeMap::new();
+    for child in children {
+        by_task.entry(child.spec.task.as_str()).or_default().push(child);
+    }
+    by_task
+}
+
+fn is_live(child: &SubTask) -> bool {
+    end_of(child).is_none()
+}
+
+fn free_places(view: &RunView<'_>) -> usize {
+    let limit = view.spec.limits.as_ref().and_then(|limits| limits.max_parallel);
+    let limit = limit
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(DEFAULT_MAX_PARALLEL);
+    limit.saturating_sub(view.children.iter().filter(|child| is_live(child)).count())
+}
+
+/// What the dependencies of a task allow.
+enum Gate {
+    Wait,
+    Open,
+    Never(Decided),
+}
+
+struct Round<'a> {
+    view: &'a RunView<'a>,
+    graph: &'a Graph<'a>,
+    children: Children<'a>,
+    scope: RunScope<'a>,
+    free: usize,
+    failed_fast: bool,
+    plan: RunPlan,
+}
+
+impl<'a> Round<'a> {
+    fn children_of(&self, task: &str) -> &[&'a SubTask] {
+        self.children.get(task).map_or(&[], Vec::as_slice)
+    }
+
+    /// Decides for one task; its dependencies have been decided before.
+    fn task(&mut self, task: &'a TaskTemplate) {
+        let end = match &task.for_each {
+            None => self.single(task),
+            Some(_) => self.fan_out(task),
+        };
+        if self.view.spec.failure_policy == Some(FailurePolicy::FailFast)
+            && matches!(end, Some(TaskEnd::Failed(_)))
+        {
+            self.failed_fast = true;
+        }
+        if self.failed_fast && !self.is_handler(&task.name) {
+            let live = self.children_of(&task.name).iter().filter(|child| is_live(child));
+            let live: Vec<_> = live.filter_map(|child| child.metadata.name.clone()).collect();
+            self.plan.stop.extend(live);
+        }
+        self.plan.ends.insert(task.name.clone(), end);
+    }
+
+    /// Tasks that wait for a failure, or for any end, still run when the run fails fast.
+    fn is_handler(&self, task: &str) -> bool {
+        self.graph
+            .edges(task)
+            .iter()
+            .any(|edge| edge.when != When::Succeeded)
+    }
+
+    fn gate(&self, task: &TaskTemplate) -> Gate {
+        for edge in self.graph.edges(&task.name) {
+            let end = self.plan.ends.get(edge.task).copied().flatten();
+            if end.is_some_and(|end| !end.satisfies(edge.when)) {
+                let word = end.map_or("", TaskEnd::word);
+                let message = format!("task {} ended with {word}, needed was {}", edge.task, edge.when);
+                return Gate::Never(skipped(SubTaskReason::DependencyFailed, message));
+            }
+        }
+        if self.failed_fast && !self.is_handler(&task.name) {
+            return Gate::Never(skipped(
+                SubTaskReason::RunFailedFast,
+                "another task failed".into(),
+            ));
+        }
+        let ended = |task: &str| self.plan.ends.get(task).copied().flatten().is_some();
+        match self.graph.edges(&task.name).iter().all(|edge| ended(edge.task)) {
+            true => Gate::Open,
+            false => Gate::Wait,
+        }
+    }
+
+    fn single(&mut self, task: &'a TaskTemplate) -> Option<TaskEnd> {
+        if let Some(child) = self.children_of(&task.name).first().copied() {
+            let end = end_of(child)?;
+            self.publish(task, end, output_of(child), &[child]);
+            return Some(end);
+        }
+        if self.view.stopped {
+            return None;
+        }
+        match self.gate(task) {
+            Gate::Wait => {}
+            Gate::Never(decided) => self.create_decided(task, None, decided),
+            Gate::Open => {
+                let expressions = self.view.expressions.task(&task.name);
+                let made = self.evaluate(expressions, &self.scope.scope());
+                self.create(task, None, made);
+            }
+        }
+        None
+    }
+
+    fn fan_out(&mut self, task: &'a TaskTemplate) -> Option<TaskEnd> {
+        // A sub-task without an index stands for the whole task: it never came to items.
+        if let Some(child) = self
+            .children_of(&task.name)
+            .iter()
+            .copied()
+            .find(|child| child.spec.index.is_none())
+        {
+            let end = end_of(child)?;
+            self.publish(task, end, Output::None, &[child]);
+            return Some(end);
+        }
+        match self.gate(task) {
+            Gate::Wait => return None,
+            // Once items exist, their own ends decide; a gate can only close by a late fast failure.
+            Gate::Never(decided) if self.children_of(&task.name).is_empty() => {
+                if !self.view.stopped {
+                    self.create_decided(task, None, decided);
+                }
+                return None;
+            }
+            Gate::Never(_) | Gate::Open => {}
+        }
+        let items = match self.items(task) {
+            Ok(items) => items,
+            Err(decided) => {
+                if !self.view.stopped {
+                    self.create_decided(task, None, decided);
+                }
+                return None;
+            }
+        };
+        self.plan.totals.insert(task.name.clone(), items.len());
+        self.items_round(task, &items)
+    }
+
+    /// The items and their keys.
+    fn items(&self, task: &TaskTemplate) -> Result<Vec<(Value, Option<String>)>, Decided> {
+        let expressions = self.view.expressions.task(&task.name);
+        let items = match &expressions.items {
+            Some(items) => items
+                .evaluate_items(&self.scope.scope())
+                .map_err(|error| failed("forEach.items", &error))?,
+            None => Vec::new(),
+        };
+        if items.len() > MAX_ITEMS {
+            let message = format!(
+                "forEach.items has {} items, at most {MAX_ITEMS} are allowed",
+                items.len()
+            );
+            return Err(error(SubTaskReason::ExpressionFailed, message));
+        }
+        let mut seen = BTreeSet::new();
+        let mut keyed = Vec::with_capacity(items.len());
+        for (index, item) in (0u32..).zip(items) {
+            let key = match &expressions.key {
+                None => None,
+                Some(key) => {
+                    let key = key.evaluate_key(&self.scope.item(&item, index));
+                    Some(key.map_err(|error| failed("forEach.key", &error))?)
+                }
+            };
+            if key.as_ref().is_some_and(|key| !seen.insert(key.clone())) {
+                let message = format!(
+                    "forEach.key gives {:?} for two items: keys must differ",
+                    key.unwrap_or_default()
+                );
+                return Err(error(SubTaskReason::ExpressionFailed, message));
+            }
+            keyed.push((item, key));
+        }
+        Ok(keyed)
+    }
+
+    fn items_round(&mut self, task: &'a TaskTemplate, items: &[(Value, Option<String>)]) -> Option<TaskEnd> {
+        let mut by_index: Vec<Option<&'a SubTask>> = vec![None; items.len()];
+        for child in self.children_of(&task.name) {
+            let index = child.spec.index.and_then(|index| usize::try_from(index).ok());
+            if let Some(place) = index.and_then(|index| by_index.get_mut(index)) {
+                *place = Some(child);
+            }
+        }
+        let failures = by_index
+            .iter()
+            .flatten()
+            .filter(|child| matches!(end_of(child), Some(TaskEnd::Failed(_))))
+            .count();
+        let for_each = task.for_each.as_ref();
+        let allowed = allowed_failures(for_each.and_then(|each| each.max_failures.as_ref()), items.len());
+        if by_index
+            .iter()
+            .all(|child| child.is_some_and(|child| !is_live(child)))
+        {
+            let end = if failures > allowed {
+                TaskEnd::Failed(Outcome::Error)
+            } else {
+                TaskEnd::Succeeded
+            };
+            let children: Vec<_> = by_index.iter().flatten().copied().collect();
+            self.publish(task, end, collect(&by_index), &children);
+            return Some(end);
+        }
+        if self.view.stopped {
+            return None;
+        }
+        let limit = for_each
+            .and_then(|each| each.max_parallel)
+            .and_then(|limit| usize::try_from(limit).ok());
+        let live = by_index.iter().flatten().filter(|child| is_live(child)).count();
+        let mut free_here = limit.unwrap_or(usize::MAX).saturating_sub(live);
+        for (index, (item, key)) in (0u32..).zip(items) {
+            if by_index.get(index as usize).is_some_and(Option::is_some) || self.is_full() {
+                continue;
+            }
+            let id = ItemId {
+                index,
+                key: key.clone(),
+            };
+            if failures > allowed {
+                let message = format!("{failures} items failed, {allowed} may");
+                self.create_decided(task, Some(&id), skipped(SubTaskReason::TooManyFailures, message));
+                continue;
+            }
+            if self.failed_fast && !self.is_handler(&task.name) {
+                self.create_decided(
+                    task,
+                    Some(&id),
+                    skipped(SubTaskReason::RunFailedFast, "another task failed".into()),
+                );
+                continue;
+            }
+            if free_here == 0 {
+                continue;
+            }
+            let expressions = self.view.expressions.task(&task.name);
+            let made = self.evaluate(expressions, &self.scope.item(item, index));
+            if self.create(task, Some(&id), made) {
+                free_here -= 1;
+            }
+        }
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        self.plan.create.len() >= MAX_NEW_PER_ROUND
+    }
+
+    /// Evaluates guard and input; `Err` is the outcome that needs no Pod.
+    fn evaluate(&self, expressions: &TaskExpressions, scope: &Scope<'_>) -> Result<Option<Value>, Decided> {
+        if let Some(guard) = &expressions.guard {
+            let holds = guard
+                .evaluate_guard(scope)
+                .map_err(|error| failed("if", &error))?;
+            if !holds {
+                return Err(skipped(SubTaskReason::ConditionFalse, "its `if` is false".into()));
+            }
+        }
+        let Some(input) = &expressions.input else {
+            return Ok(None);
+        };
+        let input = input.evaluate(scope).map_err(|error| failed("input", &error))?;
+        let bytes = input.to_string().len();
+        if bytes > MAX_INPUT_BYTES {
+            let message = format!(
+                "input has {bytes} bytes of JSON, at most {MAX_INPUT_BYTES} are allowed: use inputFrom"
+            );
+            return Err(error(SubTaskReason::ExpressionFailed, message));
+        }
+        Ok(Some(input))
+    }
+
+    /// Makes a sub-task that runs if a place is free, or one that is decided. Says whether a place was taken.
+    fn create(
+        &mut self,
+        task: &TaskTemplate,
+        item: Option<&ItemId>,
+        made: Result<Option<Value>, Decided>,
+    ) -> bool {
+        match made {
+            Err(decided) => self.create_decided(task, item, decided),
+            Ok(_) if self.free == 0 || self.view.suspended || self.is_full() => {}
+            Ok(input) => {
+                self.free -= 1;
+                self.push(task, item, input, None);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn create_decided(&mut self, task: &TaskTemplate, item: Option<&ItemId>, decided: Decided) {
+        if !self.is_full() {
+            self.push(task, item, None, Some(decided));
+        }
+    }
+
+    fn push(
+        &mut self,
+        task: &TaskTemplate,
+        item: Option<&ItemId>,
+        input: Option<Value>,
+        decided: Option<Decided>,
+    ) {
+        let view = self.view;
+        let key = item.and_then(|item| item.key.as_deref());
+        let name = names::subtask_name(view.name, &task.name, view.uid, item.map(|item| item.index), key);
+        let function = task
+            .function
+            .as_ref()
+            .and_then(|work| view.functions.get(&(work.skill.clone(), work.name.clone())));
+        let run_ref = RunRef {
+            name: view.name.to_owned(),
+            uid: view.uid.to_owned(),
+        };
+        let spec = subtask_spec(view.spec, run_ref, task, item, input, function.copied());
+        self.plan.create.push(NewSubTask {
+            name,
+            spec: Box::new(spec),
+            decided,
+        });
+    }
+
+    /// Makes a task's result readable for expressions.
+    fn publish(&mut self, task: &'a TaskTemplate, end: TaskEnd, output: Output<'a>, children: &[&SubTask]) {
+        let artifacts = children
+            .iter()
+            .filter_map(|child| child.status.as_ref())
+            .flat_map(|status| &status.artifacts);
+        let artifacts = serde_json::to_value(artifacts.collect::<Vec<_>>()).unwrap_or(Value::Null);
+        self.scope.insert(
+            &task.name,
+            TaskResult {
+                output,
+                outcome: Some(end.word()),
+                artifacts,
+            },
+        );
+    }
+
+    fn finish(mut self) -> RunPlan {
+        let failed = self
+            .plan
+            .ends
+            .iter()
+            .filter(|(_, end)| matches!(end, Some(TaskEnd::Failed(_))));
+        let unhandled = failed
+            .filter(|(task, _)| !self.is_handled(task))
+            .map(|(task, _)| task.clone());
+        self.plan.failed = unhandled.collect();
+        let ended = match self.view.stopped {
+            true => self.view.children.iter().all(|child| !is_live(child)),
+            false => self.plan.ends.values().all(Option::is_some),
+        };
+        let over = self.plan.create.is_empty() && ended;
+        let released = self
+            .view
+            .children
+            .iter()
+            .all(|child| child.metadata.deletion_timestamp.is_some() || !has_lease(child));
+        let end = match (self.plan.failed.is_empty(), self.failed_fast) {
+            (true, _) => RunEnd::Succeeded,
+            (false, true) => RunEnd::FailedFast,
+            (false, false) => RunEnd::TaskFailed,
+        };
+        self.plan.end = (over && released).then_some(end);
+        self.plan
+    }
+
+    /// A failure is handled when a task that waits for it `when: Failed` has succeeded.
+    fn is_handled(&self, task: &str) -> bool {
+        self.graph.dependants(task).any(|(handler, when)| {
+            when == When::Failed && self.plan.ends.get(handler).copied().flatten() == Some(TaskEnd::Succeeded)
+        })
+    }
+}
+
+/// Whether our lease finalizer is on a sub-task.
+pub fn has_lease(child: &SubTask) -> bool {
+    let finalizers = child.metadata.finalizers.iter().flatten();
+    finalizers
+        .into_iter()
+        .any(|finalizer| finalizer == agentrun_api::names::labels::LEASE)
+}
+
+fn skipped(reason: SubTaskReason, message: String) -> Decided {
+    Decided {
+        outcome: Outcome::Skipped,
+        reason,
+        message,
+    }
+}
+
+fn error(reason: SubTaskReason, message: String) -> Decided {
+    Decided {
+        outcome: Outcome::Error,
+        reason,
+        message,
+    }
+}
+
+fn failed(field: &str, failure: &TemplateError) -> Decided {
+    let reason = match failure.error {
+        ExprError::OutputNotInline { .. } => SubTaskReason::OutputNotInline,
+        _ => SubTaskReason::ExpressionFailed,
+    };
+    error(reason, format!("{field}: {failure}"))
+}

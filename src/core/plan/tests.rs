@@ -1,0 +1,489 @@
+use super::outcome::TaskEnd;
+use super::parsed::Expressions;
+use super::run::{self, RunEnd, RunPlan, RunView};
+use super::validate::{Validated, validate};
+use agentrun_api::names::labels;
+use agentrun_api::{AgentRunSpec, Json, Outcome, SubTask, SubTaskReason, SubTaskStatus};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A run that is driven without a cluster: what the plan makes exists, and ends when the test says so.
+struct World {
+    spec: AgentRunSpec,
+    expressions: Expressions,
+    children: Vec<SubTask>,
+    stopped: bool,
+    suspended: bool,
+}
+
+impl World {
+    fn new(spec: Value) -> Self {
+        let spec: AgentRunSpec = serde_json::from_value(spec).unwrap();
+        let expressions = match validate(&spec) {
+            Validated::Valid(expressions) => *expressions,
+            other => panic!("{other:?}"),
+        };
+        Self {
+            spec,
+            expressions,
+            children: Vec::new(),
+            stopped: false,
+            suspended: false,
+        }
+    }
+
+    fn plan(&self) -> RunPlan {
+        let children: Vec<_> = self.children.iter().collect();
+        run::plan(&RunView {
+            name: "r",
+            namespace: "n",
+            uid: "u",
+            thread: "u",
+            spec: &self.spec,
+            expressions: &self.expressions,
+            children: &children,
+            functions: &BTreeMap::new(),
+            stopped: self.stopped,
+            suspended: self.suspended,
+        })
+    }
+
+    /// Makes what the plan wants; decided ones end at once. Gives the tasks that were made, `task[index]`.
+    fn round(&mut self) -> Vec<String> {
+        let made = self.plan().create;
+        let mut names = Vec::new();
+        for new in made {
+            let mut child = SubTask::new(&new.name, (*new.spec).clone());
+            child.metadata.finalizers = Some(vec![labels::LEASE.into()]);
+            names.push(match child.spec.index {
+                Some(index) => format!("{}[{index}]", child.spec.task),
+                None => child.spec.task.clone(),
+            });
+            if let Some(decided) = new.decided {
+                finish(&mut child, decided.outcome, decided.reason, None);
+            }
+            self.children.push(child);
+        }
+        names
+    }
+
+    fn end(&mut self, task: &str, outcome: Outcome) {
+        self.end_with(task, outcome, Some(json!({"from": task})));
+    }
+
+    fn end_with(&mut self, task: &str, outcome: Outcome, output: Option<Value>) {
+        let reason = if outcome == Outcome::Success {
+            SubTaskReason::Completed
+        } else {
+            SubTaskReason::ExitCode
+        };
+        let live = |child: &&mut SubTask| child.spec.task == task && child.status.is_none();
+        let child = self.children.iter_mut().find(live).unwrap();
+        finish(child, outcome, reason, output);
+    }
+
+    fn outcome(&self, task: &str) -> Option<(Outcome, String)> {
+        let child = self.children.iter().find(|child| child.spec.task == task)?;
+        let status = child.status.as_ref()?;
+        Some((status.outcome?, status.reason.clone()?))
+    }
+}
+
+fn finish(child: &mut SubTask, outcome: Outcome, reason: SubTaskReason, output: Option<Value>) {
+    child.metadata.finalizers = None;
+    child.status = Some(SubTaskStatus {
+        outcome: Some(outcome),
+        reason: Some(reason.into()),
+        output: output.filter(|_| outcome == Outcome::Success).map(Json),
+        ..SubTaskStatus::default()
+    });
+}
+
+fn command(name: &str, depends_on: Value) -> Value {
+    json!({"name": name, "command": {"argv": ["true"]}, "dependsOn": depends_on})
+}
+
+fn after(task: &str, when: &str) -> Value {
+    json!([{"task": task, "when": when}])
+}
+
+#[test]
+fn a_diamond_runs_in_its_order_and_ends() {
+    let mut world = World::new(json!({"tasks": [
+        command("join", json!([{"task": "left"}, {"task": "right"}])),
+        command("left", json!([{"task": "top"}])),
+        command("right", json!([{"task": "top"}])),
+        command("top", json!([])),
+    ]}));
+    assert_eq!(world.round(), ["top"]);
+    assert!(world.round().is_empty());
+    world.end("top", Outcome::Success);
+    assert_eq!(world.round(), ["left", "right"]);
+    world.end("left", Outcome::Success);
+    assert!(world.round().is_empty());
+    world.end("right", Outcome::Success);
+    assert_eq!(world.round(), ["join"]);
+    assert_eq!(world.plan().end, None);
+    world.end("join", Outcome::Success);
+    assert_eq!(world.plan().end, Some(RunEnd::Succeeded));
+}
+
+#[test]
+fn a_run_is_not_over_while_a_lease_is_held() {
+    // F002
+    let mut world = World::new(json!({"tasks": [command("a", json!([]))]}));
+    world.round();
+    world.end("a", Outcome::Success);
+    world.children[0].metadata.finalizers = Some(vec![labels::LEASE.into()]);
+    assert_eq!(world.plan().end, None);
+}
+
+// F097: the truth table of dependencies. Rows: how `a` ends; columns: what `b` waits for.
+#[test]
+fn every_end_and_every_condition_have_one_meaning() {
+    use Outcome::{Cancelled, Error, ParseError, Success, Timeout};
+    let rows = [
+        (Success, [true, false, true]),
+        (Error, [false, true, true]),
+        (Timeout, [false, true, true]),
+        (ParseError, [false, true, true]),
+        (Cancelled, [false, true, true]),
+    ];
+    for (outcome, expected) in rows {
+        for (when, runs) in ["Succeeded", "Failed", "Finished"].into_iter().zip(expected) {
+            let mut world =
+                World::new(json!({"tasks": [command("a", json!([])), command("b", after("a", when))]}));
+            world.round();
+            world.end("a", outcome);
+            assert_eq!(world.round(), ["b"]);
+            let skipped = world.outcome("b") == Some((Outcome::Skipped, "DependencyFailed".into()));
+            assert_eq!(skipped, !runs, "a ended {outcome}, b waits for {when}");
+        }
+    }
+}
+
+#[test]
+fn a_skipped_task_counts_as_finished_only() {
+    for (when, runs) in [("Succeeded", false), ("Failed", false), ("Finished", true)] {
+        let mut guarded = command("a", json!([]));
+        guarded["if"] = json!("${params.go}");
+        let mut world =
+            World::new(json!({"params": {"go": false}, "tasks": [guarded, command("b", after("a", when))]}));
+        world.round();
+        assert_eq!(
+            world.outcome("a"),
+            Some((Outcome::Skipped, "ConditionFalse".into()))
+        );
+        world.round();
+        assert_eq!(world.outcome("b").is_none(), runs, "{when}");
+    }
+}
+
+#[test]
+fn skipped_alone_fails_nothing() {
+    let mut guarded = command("a", json!([]));
+    guarded["if"] = json!("${false}");
+    let mut world = World::new(json!({"tasks": [guarded]}));
+    world.round();
+    assert_eq!(world.plan().end, Some(RunEnd::Succeeded));
+}
+
+#[test]
+fn a_failure_is_handled_by_the_success_of_a_task_that_waits_for_it() {
+    let tasks = json!([command("a", json!([])), command("rescue", after("a", "Failed"))]);
+    for (rescue, end) in [
+        (Outcome::Success, RunEnd::Succeeded),
+        (Outcome::Error, RunEnd::TaskFailed),
+    ] {
+        let mut world = World::new(json!({"tasks": tasks}));
+        world.round();
+        world.end("a", Outcome::Error);
+        world.round();
+        world.end("rescue", rescue);
+        assert_eq!(world.plan().end, Some(end));
+    }
+}
+
+#[test]
+fn cleaning_up_handles_nothing() {
+    let mut world =
+        World::new(json!({"tasks": [command("a", json!([])), command("tidy", after("a", "Finished"))]}));
+    world.round();
+    world.end("a", Outcome::Error);
+    world.round();
+    world.end("tidy", Outcome::Success);
+    let plan = world.plan();
+    assert_eq!(
+        (plan.end, plan.failed),
+        (Some(RunEnd::TaskFailed), vec!["a".to_owned()])
+    );
+}
+
+#[test]
+fn the_rest_finishes_when_a_task_fails_and_nobody_said_fail_fast() {
+    // F098
+    let mut world = World::new(
+        json!({"tasks": [command("a", json!([])), command("b", json!([])), command("c", json!([{"task": "b"}]))]}),
+    );
+    world.round();
+    world.end("a", Outcome::Error);
+    assert!(world.plan().stop.is_empty());
+    world.end("b", Outcome::Success);
+    assert_eq!(world.round(), ["c"]);
+}
+
+#[test]
+fn fail_fast_stops_siblings_skips_the_rest_and_still_cleans_up() {
+    // F098
+    let mut world = World::new(json!({"failurePolicy": "FailFast", "tasks": [
+        command("a", json!([])), command("b", json!([])), command("c", json!([{"task": "b"}])),
+        command("tidy", after("a", "Finished")),
+    ]}));
+    world.round();
+    world.end("b", Outcome::Error);
+    let stopped: Vec<_> = world.plan().stop;
+    assert_eq!(
+        stopped,
+        [world
+            .children
+            .iter()
+            .find(|child| child.spec.task == "a")
+            .unwrap()
+            .metadata
+            .name
+            .clone()
+            .unwrap()]
+    );
+    assert_eq!(world.round(), ["c"]);
+    world.end("a", Outcome::Cancelled);
+    assert_eq!(world.round(), ["tidy"]);
+    assert_eq!(world.outcome("tidy"), None);
+    world.end("tidy", Outcome::Success);
+    assert_eq!(world.plan().end, Some(RunEnd::FailedFast));
+}
+
+#[test]
+fn no_more_than_max_parallel_run_at_once() {
+    let mut world = World::new(json!({"limits": {"maxParallel": 2}, "tasks": [
+        command("a", json!([])), command("b", json!([])), command("c", json!([])),
+    ]}));
+    assert_eq!(world.round(), ["a", "b"]);
+    assert!(world.round().is_empty());
+    world.end("a", Outcome::Success);
+    assert_eq!(world.round(), ["c"]);
+}
+
+#[test]
+fn a_suspended_run_starts_nothing_and_a_stopped_one_ends_with_its_children() {
+    let mut world =
+        World::new(json!({"tasks": [command("a", json!([])), command("b", json!([{"task": "a"}]))]}));
+    world.suspended = true;
+    assert!(world.round().is_empty());
+    world.suspended = false;
+    world.round();
+    world.stopped = true;
+    assert_eq!(world.plan().end, None);
+    world.end("a", Outcome::Cancelled);
+    assert!(world.round().is_empty());
+    assert!(world.plan().end.is_some());
+}
+
+fn fan_out(extra: &Value) -> Value {
+    let mut each = json!({"items": "${params.items}"});
+    each.as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
+    json!({"name": "each", "command": {"argv": ["true"]}, "forEach": each, "input": {"n": "${item}"}})
+}
+
+#[test]
+fn a_fan_out_makes_one_sub_task_an_item_and_collects_in_item_order() {
+    let last = json!({"name": "last", "command": {"argv": ["true"]}, "input": "${tasks.each.output}"});
+    let mut world = World::new(
+        json!({"params": {"items": [10, 20, 30]}, "limits": {"maxParallel": 2},
+        "tasks": [fan_out(&json!({"maxFailures": 1})), last]}),
+    );
+    assert_eq!(world.round(), ["each[0]", "each[1]"]);
+    assert_eq!(world.children[1].spec.input, Some(Json(json!({"n": 20}))));
+    world.end_with("each", Outcome::Success, Some(json!("one")));
+    assert_eq!(world.round(), ["each[2]"]);
+    world.end_with("each", Outcome::Error, None);
+    world.end_with("each", Outcome::Success, Some(json!("three")));
+    assert_eq!(world.round(), ["last"]);
+    assert_eq!(
+        world.children[3].spec.input,
+        Some(Json(json!(["one", null, "three"])))
+    );
+}
+
+#[test]
+fn an_empty_fan_out_succeeds_with_an_empty_list() {
+    let last = json!({"name": "last", "command": {"argv": ["true"]}, "input": "${tasks.each.output}"});
+    let mut world = World::new(json!({"params": {"items": []}, "tasks": [fan_out(&json!({})), last]}));
+    assert_eq!(world.round(), ["last"]);
+    assert_eq!(world.children[0].spec.input, Some(Json(json!([]))));
+}
+
+#[test]
+fn too_many_failures_skip_what_has_not_started_and_fail_the_task() {
+    let mut world = World::new(
+        json!({"params": {"items": [1, 2, 3, 4]}, "tasks": [fan_out(&json!({"maxParallel": 1}))]}),
+    );
+    assert_eq!(world.round(), ["each[0]"]);
+    world.end("each", Outcome::Error);
+    assert_eq!(world.round(), ["each[1]", "each[2]", "each[3]"]);
+    assert!(
+        world.children[1..]
+            .iter()
+            .all(|child| child.status.as_ref().unwrap().outcome == Some(Outcome::Skipped))
+    );
+    let plan = world.plan();
+    assert_eq!(plan.ends["each"], Some(TaskEnd::Failed(Outcome::Error)));
+    assert_eq!(plan.end, Some(RunEnd::TaskFailed));
+}
+
+#[test]
+fn two_items_with_one_key_are_an_error_that_names_the_key() {
+    let mut world =
+        World::new(json!({"params": {"items": ["x", "x"]}, "tasks": [fan_out(&json!({"key": "${item}"}))]}));
+    assert_eq!(world.round(), ["each"]);
+    assert_eq!(
+        world.outcome("each"),
+        Some((Outcome::Error, "ExpressionFailed".into()))
+    );
+    assert_eq!(world.plan().end, Some(RunEnd::TaskFailed));
+}
+
+#[test]
+fn an_item_whose_guard_is_false_is_skipped_alone() {
+    let mut task = fan_out(&json!({}));
+    task["if"] = json!("${item != null}");
+    let mut world = World::new(json!({"params": {"items": [null, 1]}, "tasks": [task]}));
+    world.round();
+    assert_eq!(
+        world.children[0].status.as_ref().unwrap().outcome,
+        Some(Outcome::Skipped)
+    );
+    assert!(world.children[1].status.is_none());
+}
+
+#[test]
+fn an_expression_without_a_value_ends_its_task_and_names_itself() {
+    let mut task = command("a", json!([]));
+    task["input"] = json!({"x": "${params.missing.deeper}"});
+    let mut world = World::new(json!({"params": {}, "tasks": [task]}));
+    let decided = world.plan().create[0].decided.clone().unwrap();
+    assert_eq!(decided.reason, SubTaskReason::ExpressionFailed);
+    assert!(
+        decided.message.starts_with("input: /x: ${params.missing.deeper}"),
+        "{}",
+        decided.message
+    );
+    world.round();
+    assert_eq!(world.plan().end, Some(RunEnd::TaskFailed));
+}
+
+#[test]
+fn the_order_of_the_tasks_list_changes_nothing() {
+    let tasks = [
+        command("a", json!([])),
+        command("b", json!([])),
+        command("c", json!([{"task": "a"}])),
+    ];
+    let forth = World::new(json!({"tasks": tasks})).plan();
+    let back: Vec<_> = tasks.into_iter().rev().collect();
+    assert_eq!(World::new(json!({"tasks": back})).plan(), forth);
+}
+
+fn mistakes(spec: Value) -> Vec<String> {
+    match validate(&serde_json::from_value(spec).unwrap()) {
+        Validated::Valid(_) => Vec::new(),
+        Validated::Invalid(errors) | Validated::NotYetSupported(errors) => {
+            errors.iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
+#[test]
+fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
+    let task = |extra: Value| {
+        let mut task = command("a", json!([]));
+        task.as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        json!({"tasks": [task]})
+    };
+    let rows = [
+        (json!({}), "spec: has neither goal nor tasks"),
+        (
+            json!({"tasks": [command("a", after("a", "Failed"))]}),
+            "spec.tasks[a].dependsOn: tasks wait for each other: a → a",
+        ),
+        (
+            json!({"tasks": [command("a", after("b", "Failed"))]}),
+            "spec.tasks[a].dependsOn: waits for task \"b\", which is not in the plan",
+        ),
+        (task(json!({"timeout": "soon"})), "spec.tasks[a].timeout: "),
+        (
+            task(json!({"timeout": "0s"})),
+            "spec.tasks[a].timeout: found \"0s\"",
+        ),
+        (task(json!({"if": "${1 +}"})), "spec.tasks[a].if: "),
+        (task(json!({"if": "yes"})), "spec.tasks[a].if: "),
+        (
+            task(json!({"input": "${item}"})),
+            "spec.tasks[a].input: ${item}: unknown variable \"item\"",
+        ),
+        (
+            task(json!({"input": "${tasks.x.output}"})),
+            "spec.tasks[a].dependsOn: waits for task \"x\"",
+        ),
+        (
+            task(json!({"resources": {"memory": "1Ki"}})),
+            "spec.tasks[a].resources.memory: found \"1Ki\"",
+        ),
+        (
+            task(json!({"function": {"skill": "s", "name": "f"}})),
+            "spec.tasks[a]: needs exactly one of",
+        ),
+        (
+            task(json!({"inputFrom": {}})),
+            "spec.tasks[a].inputFrom: needs exactly one of",
+        ),
+        (
+            task(json!({"sandbox": {"pool": "p", "image": "i"}})),
+            "spec.tasks[a].sandbox: pool stands beside image",
+        ),
+        (
+            task(json!({"sandbox": {"egress": [{"name": "x", "cidr": "1.2.3.4", "port": 1}]}})),
+            "spec.tasks[a].sandbox.egress[x]: \"1.2.3.4\" is no CIDR",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "files": [{"path": "../x", "content": ""}]}),
+            "spec.files[../x]: the path must be relative",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "files": [{"path": "x"}]}),
+            "spec.files[x]: needs exactly one of",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "output": "${tasks.b.output}"}),
+            "spec.output: reads tasks.b, which is not in the plan",
+        ),
+        (
+            json!({"goal": "do it"}),
+            "spec.goal: is not supported by this version yet",
+        ),
+        (
+            task(json!({"acceptance": ["file:x exists"]})),
+            "spec.tasks[a].acceptance: is not supported by this version yet",
+        ),
+    ];
+    for (spec, expected) in rows {
+        let found = mistakes(spec.clone());
+        assert!(
+            found.iter().any(|mistake| mistake.starts_with(expected)),
+            "{spec}: {found:?}"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Fields that the schema has and this version has no behaviour for. Using one is refused with its path
+//! instead of being ignored: a run must never do less than it says.
+
+use super::validate::FieldError;
+use agentrun_api::{AgentRunSpec, ForEach, SandboxSpec, Start, TaskTemplate};
+
+/// Every use of such a field.
+pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
+    let run = [
+        ("goal", spec.goal.is_some()),
+        ("lead", spec.lead.is_some()),
+        ("delegation", spec.delegation.is_some()),
+        ("models", !spec.models.is_empty()),
+        ("approval", spec.approval.is_some()),
+        ("acceptance", !spec.acceptance.is_empty()),
+        ("resumeFrom", spec.resume_from.is_some()),
+        (
+            "limits.tokens",
+            spec.limits.as_ref().is_some_and(|limits| limits.tokens.is_some()),
+        ),
+        (
+            "limits.cost",
+            spec.limits.as_ref().is_some_and(|limits| limits.cost.is_some()),
+        ),
+    ];
+    let mut found = used("spec", &run);
+    found.extend(
+        spec.sandbox
+            .iter()
+            .flat_map(|sandbox| in_sandbox("spec.sandbox", sandbox)),
+    );
+    for file in &spec.files {
+        let sources = [("from", file.from.is_some()), ("claim", file.claim.is_some())];
+        found.extend(used(&format!("spec.files[{}]", file.path), &sources));
+    }
+    found.extend(spec.tasks.iter().flat_map(in_task));
+    found
+}
+
+fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
+    let prefix = format!("spec.tasks[{}]", task.name);
+    let fields = [
+        ("agent", task.agent.is_some()),
+        ("context", task.context.is_some()),
+        ("acceptance", !task.acceptance.is_empty()),
+        ("approval", task.approval.is_some()),
+        ("cache", task.cache.is_some()),
+    ];
+    let mut found = used(&prefix, &fields);
+    found.extend(
+        task.sandbox
+            .iter()
+            .flat_map(|sandbox| in_sandbox(&format!("{prefix}.sandbox"), sandbox)),
+    );
+    found.extend(
+        task.for_each
+            .iter()
+            .flat_map(|each| in_for_each(&format!("{prefix}.forEach"), each)),
+    );
+    found
+}
+
+fn in_sandbox(prefix: &str, sandbox: &SandboxSpec) -> Vec<FieldError> {
+    used(prefix, &[("start: Eager", sandbox.start == Some(Start::Eager))])
+}
+
+fn in_for_each(prefix: &str, each: &ForEach) -> Vec<FieldError> {
+    let fields = [
+        ("itemsFrom", each.items_from.is_some()),
+        ("window", each.window.is_some()),
+        ("collect", each.collect.is_some()),
+    ];
+    used(prefix, &fields)
+}
+
+fn used(prefix: &str, fields: &[(&str, bool)]) -> Vec<FieldError> {
+    let used = fields.iter().filter(|(_, used)| *used);
+    used.map(|(name, _)| FieldError::new(format!("{prefix}.{name}"), "is not supported by this version yet"))
+        .collect()
+}
