@@ -1,0 +1,7 @@
+//! The real binary against a runtime of the test's own.
+//!
+//! Where this runs as root the executor gets a pid namespace of its own, as in a container: there it is
+//! PID 1, and a `kill -9 -1` cannot reach the machine.
+
+mod harness;
+mod life;

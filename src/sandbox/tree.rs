@@ -1,0 +1,176 @@
+//! The process tree below this process.
+//!
+//! Whoever calls this is PID 1 of a pid namespace or a child subreaper: every process that its calls
+//! ever start is its descendant, whatever it forks, and becomes its child when its parent ends. So when
+//! `waitpid` says that there is no child, there is no descendant: no list of processes can prove that.
+
+use crate::sys;
+use rustix::event::poll;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use rustix::time::Timespec;
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// How long the end of a tree is waited for; only a process stuck in the kernel takes longer than an instant.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+const ROUND: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
+
+/// What is below.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reaped {
+    /// One child ended.
+    One(Pid, WaitStatus),
+    /// Children exist, none has ended.
+    Busy,
+    /// No child, and so no descendant, exists.
+    Empty,
+}
+
+/// Waits for one child without blocking.
+pub(crate) fn reap() -> Reaped {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => return Reaped::One(pid, status),
+            Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Reaped::Empty,
+            Ok(None) | Err(_) => return Reaped::Busy,
+        }
+    }
+}
+
+/// All living descendants. Zombies are left out: they run nothing and take no signal.
+pub(crate) fn descendants() -> Vec<Pid> {
+    let own = getpid();
+    let mut found = HashSet::new();
+    let mut queue = vec![own];
+    while let Some(pid) = queue.pop() {
+        for child in children(pid) {
+            if found.insert(child) {
+                queue.push(child);
+            }
+        }
+    }
+    found.into_iter().filter(|pid| is_alive(*pid)).collect()
+}
+
+/// Children of all threads of a process.
+fn children(pid: Pid) -> Vec<Pid> {
+    let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let threads = fs::read_dir(folder).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| parse_children(&list)).collect()
+}
+
+fn parse_children(list: &str) -> Vec<Pid> {
+    let numbers = list.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+    numbers.filter_map(Pid::from_raw).collect()
+}
+
+fn is_alive(pid: Pid) -> bool {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| !matches!(state(&stat), None | Some(b'Z' | b'X')))
+}
+
+/// The state letter follows the name, which is in parentheses and may hold anything, also those.
+fn state(stat: &[u8]) -> Option<u8> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(name_end + 2).copied()
+}
+
+/// Sends a signal to all living descendants.
+pub(crate) fn signal_all(signal: Signal) {
+    for pid in descendants() {
+        // A process that has just ended needs no signal.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// How the end of a tree went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Felled {
+    /// Descendants that were alive.
+    pub(crate) killed: u32,
+    /// Whether no descendant is left.
+    pub(crate) empty: bool,
+}
+
+/// Kills all descendants until none is left, at most for [`PATIENCE`]. Every child that ends goes through `seen`.
+///
+/// `everyone`: nobody but descendants can get a signal of ours, so that one `kill(-1)` catches even a
+/// program that forks faster than a list of its processes can be read.
+pub(crate) fn fell(everyone: bool, mut seen: impl FnMut(Pid, WaitStatus)) -> Felled {
+    let deadline = Instant::now() + PATIENCE;
+    let mut killed = HashSet::new();
+    loop {
+        let empty = loop {
+            match reap() {
+                Reaped::One(pid, status) => seen(pid, status),
+                Reaped::Busy => break false,
+                Reaped::Empty => break true,
+            }
+        };
+        if empty || Instant::now() >= deadline {
+            return Felled {
+                killed: u32::try_from(killed.len()).unwrap_or(u32::MAX),
+                empty,
+            };
+        }
+        let living = descendants();
+        killed.extend(living.iter().copied());
+        if everyone {
+            sys::kill_everyone();
+        }
+        for pid in living {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let _ = poll(&mut [], Some(&ROUND));
+    }
+}
+
+/// Whether a descendant waits in `read` on its stdin.
+pub(crate) fn reads_stdin() -> bool {
+    descendants().into_iter().any(|pid| {
+        let call = fs::read_to_string(format!("/proc/{}/syscall", pid.as_raw_nonzero()));
+        call.is_ok_and(|call| is_read_of_stdin(&call))
+    })
+}
+
+/// `/proc/PID/syscall`: the number in decimal, then the arguments in hexadecimal.
+fn is_read_of_stdin(call: &str) -> bool {
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse::<i64>().ok());
+    number == Some(libc::SYS_read) && words.next() == Some("0x0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_cannot_fake_its_state() {
+        assert_eq!(state(b"7 (a) Z 1) S 1 7"), Some(b'S'));
+        assert_eq!(state(b"7 (sleep) Z 1"), Some(b'Z'));
+        assert_eq!(state(b""), None);
+    }
+
+    #[test]
+    fn only_a_read_of_descriptor_zero_is_waiting_for_stdin() {
+        let read = libc::SYS_read;
+        assert!(is_read_of_stdin(&format!("{read} 0x0 0x7ffd 0x1000")));
+        assert!(!is_read_of_stdin(&format!("{read} 0x3 0x7ffd 0x1000")));
+        assert!(!is_read_of_stdin("running"));
+        assert!(!is_read_of_stdin("-1 0x7ffd 0x7ffd"));
+    }
+
+    #[test]
+    fn a_list_of_children_may_be_empty() {
+        assert!(parse_children("").is_empty());
+        assert_eq!(parse_children("2 30 ").len(), 2);
+    }
+}
