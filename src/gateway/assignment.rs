@@ -1,0 +1,303 @@
+//! From a sub-task and what it names to the one message that leaves the runtime nothing to look up; pure.
+
+use crate::limits::{command_limits, function_limits};
+use crate::skills::travels;
+use agentrun_api::names::paths::UPLOADS;
+use agentrun_api::{
+    AdmittedReason, AgentRun, CommandWork, FunctionFiles, FunctionWork, GoDuration, SandboxSpec, Skill,
+    SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
+};
+use agentrun_protocol::work::{Assignment, AttemptId, FileAccess, FileRef, Input, Limits, SkillFiles, Work};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time of an attempt whose sub-task says none (API.md: 30m).
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// Why nothing is assigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotAssignable {
+    /// Something may still come.
+    Wait {
+        /// What is waited for.
+        what: String,
+        /// The reason of the error if it does not come; without one the wait has no end of its own.
+        or_else: Option<&'static str>,
+    },
+    /// It will never work.
+    Never {
+        /// A reason from the documented lists.
+        reason: &'static str,
+        /// What was found and what to do.
+        message: String,
+    },
+}
+
+/// Everything that an assignment is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    /// Which attempt.
+    pub(crate) id: &'a AttemptId,
+    /// The sub-task.
+    pub(crate) subtask: &'a SubTask,
+    /// Its run, if it was seen.
+    pub(crate) run: Option<&'a AgentRun>,
+    /// The Skill that a function names, if it was seen.
+    pub(crate) skill: Option<&'a Skill>,
+    /// The files of that Skill, when they travel.
+    pub(crate) skill_files: Option<&'a SkillFiles>,
+    /// The sub-task that `inputFrom.task` names, if it is there.
+    pub(crate) input_task: Option<&'a SubTask>,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// Makes the assignment.
+pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> {
+    let run = facts.run.ok_or_else(|| wait("the AgentRun", None))?;
+    let spec = &facts.subtask.spec;
+    let (work, limits, skills) = work(&facts)?;
+    let sandbox = spec.sandbox.as_ref();
+    let namespace = facts.subtask.namespace().unwrap_or_default();
+    Ok(Assignment {
+        id: facts.id.clone(),
+        subtask: format!("{namespace}/{}", facts.subtask.name_any()),
+        run_uid: spec.run_ref.uid.clone(),
+        task: spec.task.clone(),
+        work,
+        input: input(&facts)?,
+        files: files(run),
+        skills,
+        env: env(sandbox),
+        inherit_env: inherit_env(sandbox),
+        tcp: sandbox
+            .and_then(|sandbox| sandbox.egress.as_ref())
+            .is_some_and(|egress| !egress.is_empty()),
+        remaining_ms: remaining_ms(spec.timeout.as_ref(), run, facts.now)?,
+        limits,
+    })
+}
+
+fn wait(what: &str, or_else: Option<&'static str>) -> NotAssignable {
+    NotAssignable::Wait {
+        what: what.to_owned(),
+        or_else,
+    }
+}
+
+fn never(reason: &'static str, message: impl Into<String>) -> NotAssignable {
+    NotAssignable::Never {
+        reason,
+        message: message.into(),
+    }
+}
+
+fn work(facts: &Facts<'_>) -> Result<(Work, Limits, Vec<SkillFiles>), NotAssignable> {
+    match facts.subtask.spec.work() {
+        Some(ApiWork::Function(function)) => function_work(function, facts),
+        Some(ApiWork::Command(command)) => Ok((command_work(command), command_limits(), Vec::new())),
+        Some(ApiWork::Agent(_)) => Err(never(
+            AdmittedReason::NotYetSupported.as_str(),
+            "agents are not supported by this gateway, use function or command",
+        )),
+        None => Err(never(
+            AdmittedReason::Invalid.as_str(),
+            "the sub-task needs exactly one of function, command and agent",
+        )),
+    }
+}
+
+fn command_work(command: &CommandWork) -> Work {
+    Work::Command {
+        argv: command.argv.clone(),
+        working_dir: command.working_dir.clone(),
+    }
+}
+
+fn function_work(
+    work: &FunctionWork,
+    facts: &Facts<'_>,
+) -> Result<(Work, Limits, Vec<SkillFiles>), NotAssignable> {
+    let skill = facts.skill.ok_or_else(|| {
+        wait(
+            &format!("Skill {}", work.skill),
+            Some(AdmittedReason::SkillNotFound.as_str()),
+        )
+    })?;
+    let status = skill.status.clone().unwrap_or_default();
+    if let Some(pinned) = work.digest.as_deref()
+        && status.digest.as_deref() != Some(pinned)
+    {
+        let found = status.digest.as_deref().unwrap_or("none");
+        return Err(never(
+            SubTaskReason::InputChanged.as_str(),
+            format!(
+                "Skill {} has digest {found}, the run started with {pinned}: start a new run",
+                work.skill
+            ),
+        ));
+    }
+    let declared = status
+        .functions
+        .iter()
+        .find(|function| function.name == work.name)
+        .ok_or_else(|| {
+            let known: Vec<_> = status
+                .functions
+                .iter()
+                .map(|function| function.name.as_str())
+                .collect();
+            never(
+                AdmittedReason::FunctionNotFound.as_str(),
+                format!(
+                    "Skill {} has no function {}, it has: {}",
+                    work.skill,
+                    work.name,
+                    known.join(", ")
+                ),
+            )
+        })?;
+    let limits = function_limits(declared, facts.subtask.spec.resources.as_ref());
+    let skills = skill_folders(skill, facts)?;
+    let work = Work::Function {
+        skill: work.skill.clone(),
+        name: work.name.clone(),
+        file: program(declared, skills.first())?,
+        files: match declared.files {
+            None | Some(FunctionFiles::None) => FileAccess::None,
+            Some(FunctionFiles::Read) => FileAccess::Read,
+            Some(FunctionFiles::Write) => FileAccess::Write,
+        },
+    };
+    Ok((work, limits, skills))
+}
+
+fn skill_folders(skill: &Skill, facts: &Facts<'_>) -> Result<Vec<SkillFiles>, NotAssignable> {
+    if !travels(&skill.spec) {
+        return Ok(Vec::new());
+    }
+    let missing = || {
+        let what = format!("the files of Skill {}", skill.name_any());
+        wait(&what, Some(AdmittedReason::ConfigMapNotFound.as_str()))
+    };
+    Ok(vec![facts.skill_files.ok_or_else(missing)?.clone()])
+}
+
+/// The program of a function: as declared, else found among the files by the function's name.
+fn program(function: &SkillFunction, files: Option<&SkillFiles>) -> Result<String, NotAssignable> {
+    if let Some(file) = &function.file {
+        return Ok(file.clone());
+    }
+    let candidates = ["py", "js", "mjs", "sh"].map(|end| format!("functions/{}.{end}", function.name));
+    let bare = format!("functions/{}", function.name);
+    let files = files.map(|files| &files.files[..]).unwrap_or_default();
+    let is_there = |path: &&String| files.iter().any(|file| file.file.path == **path);
+    candidates
+        .iter()
+        .chain([&bare])
+        .find(is_there)
+        .cloned()
+        .ok_or_else(|| {
+            never(
+                AdmittedReason::FunctionNotFound.as_str(),
+                format!(
+                    "function {} names no file, and {bare}.{{py,js,mjs,sh}} is not there",
+                    function.name
+                ),
+            )
+        })
+}
+
+fn input(facts: &Facts<'_>) -> Result<Option<Input>, NotAssignable> {
+    let spec = &facts.subtask.spec;
+    if let Some(input) = &spec.input {
+        return Ok(Some(Input::Inline {
+            value: input.value().clone(),
+        }));
+    }
+    let Some(from) = &spec.input_from else {
+        return Ok(None);
+    };
+    if let Some(path) = &from.path {
+        return Ok(Some(Input::File { path: path.clone() }));
+    }
+    let Some(task) = &from.task else { return Ok(None) };
+    let gone = Some(SubTaskReason::InputChanged.as_str());
+    let status = facts.input_task.and_then(|task| task.status.as_ref());
+    let status = status.ok_or_else(|| wait(&format!("the output of task {task}"), gone))?;
+    match (&status.output_ref, &status.output) {
+        (Some(file), _) => Ok(Some(Input::Stored {
+            file: file_ref(&file.path, file),
+        })),
+        (None, Some(output)) => Ok(Some(Input::Inline {
+            value: output.value().clone(),
+        })),
+        (None, None) => Err(wait(&format!("the output of task {task}"), gone)),
+    }
+}
+
+fn file_ref(path: &str, file: &agentrun_api::FileRef) -> FileRef {
+    FileRef {
+        path: path.to_owned(),
+        bytes: u64::try_from(file.bytes).unwrap_or_default(),
+        sha256: file.sha256.clone(),
+    }
+}
+
+fn files(run: &AgentRun) -> Vec<FileRef> {
+    let files = run.status.iter().flat_map(|status| &status.files);
+    files
+        .map(|file| file_ref(below_uploads(&file.path), file))
+        .collect()
+}
+
+/// A path of `files[]` relative to `uploads`, whichever way it is written.
+pub(crate) fn below_uploads(path: &str) -> &str {
+    path.strip_prefix(UPLOADS).unwrap_or(path).trim_start_matches('/')
+}
+
+fn env(sandbox: Option<&SandboxSpec>) -> BTreeMap<String, String> {
+    let variables = sandbox
+        .and_then(|sandbox| sandbox.env.as_ref())
+        .into_iter()
+        .flatten();
+    variables
+        .map(|variable| (variable.name.clone(), variable.value.clone()))
+        .collect()
+}
+
+fn inherit_env(sandbox: Option<&SandboxSpec>) -> Vec<String> {
+    let secrets = sandbox
+        .and_then(|sandbox| sandbox.secrets.as_ref())
+        .into_iter()
+        .flatten();
+    secrets
+        .flat_map(|secret| &secret.items)
+        .filter_map(|item| item.env.clone())
+        .collect()
+}
+
+/// The attempt's own time, cut to what the run has left.
+fn remaining_ms(timeout: Option<&GoDuration>, run: &AgentRun, now: Timestamp) -> Result<u64, NotAssignable> {
+    let own = timeout
+        .and_then(|timeout| timeout.parse().ok())
+        .unwrap_or(DEFAULT_TIMEOUT);
+    let deadline = run.status.as_ref().and_then(|status| status.deadline.as_ref());
+    let left = match deadline {
+        None => own,
+        Some(deadline) => {
+            let left = Duration::try_from(deadline.0.duration_since(now)).unwrap_or_default();
+            if left.is_zero() {
+                return Err(wait("the end of the run: its deadline has passed", None));
+            }
+            own.min(left)
+        }
+    };
+    Ok(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1))
+}
+
+#[cfg(test)]
+#[path = "assignment_tests.rs"]
+mod tests;

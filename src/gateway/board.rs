@@ -1,0 +1,241 @@
+//! What the watches have seen, indexed so that an event touches only the Pods that it is about.
+//!
+//! Whole objects are kept only while they can be worked on; of all others a name is enough.
+
+use crate::placement::{is_over, placement};
+use agentrun_api::{AgentRun, Skill, SubTask};
+use agentrun_protocol::work::AttemptId;
+use kube::ResourceExt as _;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A sub-task that a Pod is to work on.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    /// Which attempt.
+    pub(crate) id: AttemptId,
+    /// The sub-task as it was last seen.
+    pub(crate) subtask: Arc<SubTask>,
+    /// Its run, unless the watch has not seen it yet.
+    pub(crate) run: Option<Arc<AgentRun>>,
+}
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    /// Namespace.
+    pub(crate) namespace: String,
+    /// Name.
+    pub(crate) name: String,
+}
+
+impl Name {
+    pub(crate) fn of(object: &impl kube::ResourceExt) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+}
+
+/// Pods whose streams must look again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Touched {
+    /// None.
+    #[default]
+    Nobody,
+    /// These, by UID.
+    Pods(BTreeSet<String>),
+    /// All.
+    All,
+}
+
+/// The objects.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    subtasks: HashMap<String, Entry>,
+    by_pod: HashMap<String, BTreeSet<String>>,
+    by_run: HashMap<String, BTreeSet<String>>,
+    runs: HashMap<String, Arc<AgentRun>>,
+    skills: HashMap<Name, Arc<Skill>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Name,
+    live: Option<Placed>,
+}
+
+#[derive(Debug)]
+struct Placed {
+    pod_uid: String,
+    id: AttemptId,
+    subtask: Arc<SubTask>,
+}
+
+impl Board {
+    /// Takes a sub-task as it is now.
+    pub(crate) fn put_subtask(&mut self, mut subtask: SubTask) -> Touched {
+        let Some(uid) = subtask.uid() else {
+            return Touched::Nobody;
+        };
+        let name = Name::of(&subtask);
+        let mut touched = self.unplace(&uid);
+        let place = placement(&subtask).map(|(pod, id)| (pod.to_owned(), id));
+        let live = place.map(|(pod_uid, id)| {
+            subtask.metadata.managed_fields = None;
+            insert(&mut self.by_pod, &pod_uid, &uid);
+            insert(&mut self.by_run, &subtask.spec.run_ref.uid, &uid);
+            touched.insert(pod_uid.clone());
+            Placed {
+                pod_uid,
+                id,
+                subtask: Arc::new(subtask),
+            }
+        });
+        self.subtasks.insert(uid, Entry { name, live });
+        pods(touched)
+    }
+
+    /// Forgets a sub-task.
+    pub(crate) fn remove_subtask(&mut self, uid: &str) -> Touched {
+        let touched = self.unplace(uid);
+        self.subtasks.remove(uid);
+        pods(touched)
+    }
+
+    /// Takes a run as it is now.
+    pub(crate) fn put_run(&mut self, mut run: AgentRun) -> Touched {
+        let Some(uid) = run.uid() else {
+            return Touched::Nobody;
+        };
+        if is_over(&run) {
+            return self.remove_run(&uid);
+        }
+        run.metadata.managed_fields = None;
+        self.runs.insert(uid.clone(), Arc::new(run));
+        self.pods_of_run(&uid)
+    }
+
+    /// Forgets a run.
+    pub(crate) fn remove_run(&mut self, uid: &str) -> Touched {
+        self.runs.remove(uid);
+        self.pods_of_run(uid)
+    }
+
+    /// Takes a skill as it is now. Skills change rarely: everybody looks again.
+    pub(crate) fn put_skill(&mut self, mut skill: Skill) -> Touched {
+        skill.metadata.managed_fields = None;
+        self.skills.insert(Name::of(&skill), Arc::new(skill));
+        Touched::All
+    }
+
+    /// Forgets a skill.
+    pub(crate) fn remove_skill(&mut self, name: &Name) -> Touched {
+        self.skills.remove(name);
+        Touched::All
+    }
+
+    /// Forgets all sub-tasks but these.
+    pub(crate) fn retain_subtasks(&mut self, seen: &BTreeSet<String>) -> Touched {
+        let gone: Vec<_> = self
+            .subtasks
+            .keys()
+            .filter(|uid| !seen.contains(*uid))
+            .cloned()
+            .collect();
+        let mut touched = BTreeSet::new();
+        for uid in gone {
+            touched.extend(self.unplace(&uid));
+            self.subtasks.remove(&uid);
+        }
+        pods(touched)
+    }
+
+    /// Forgets all runs but these.
+    pub(crate) fn retain_runs(&mut self, seen: &BTreeSet<String>) -> Touched {
+        self.runs.retain(|uid, _| seen.contains(uid));
+        Touched::All
+    }
+
+    /// Forgets all skills but these UIDs.
+    pub(crate) fn retain_skills(&mut self, seen: &BTreeSet<String>) -> Touched {
+        self.skills
+            .retain(|_, skill| skill.uid().is_some_and(|uid| seen.contains(&uid)));
+        Touched::All
+    }
+
+    /// What a Pod is to work on.
+    pub(crate) fn work_of(&self, pod_uid: &str) -> Vec<Live> {
+        let uids = self.by_pod.get(pod_uid).into_iter().flatten();
+        uids.filter_map(|uid| self.live(uid)).collect()
+    }
+
+    /// A sub-task with work going on.
+    pub(crate) fn live(&self, uid: &str) -> Option<Live> {
+        let placed = self.subtasks.get(uid)?.live.as_ref()?;
+        let subtask = Arc::clone(&placed.subtask);
+        let run = self.runs.get(&subtask.spec.run_ref.uid).cloned();
+        Some(Live {
+            id: placed.id.clone(),
+            subtask,
+            run,
+        })
+    }
+
+    /// The name of a sub-task, live or not.
+    pub(crate) fn name_of(&self, uid: &str) -> Option<Name> {
+        self.subtasks.get(uid).map(|entry| entry.name.clone())
+    }
+
+    /// A run that is not over.
+    pub(crate) fn run(&self, uid: &str) -> Option<Arc<AgentRun>> {
+        self.runs.get(uid).cloned()
+    }
+
+    /// A skill.
+    pub(crate) fn skill(&self, name: &Name) -> Option<Arc<Skill>> {
+        self.skills.get(name).cloned()
+    }
+
+    fn unplace(&mut self, uid: &str) -> BTreeSet<String> {
+        let placed = self.subtasks.get_mut(uid).and_then(|entry| entry.live.take());
+        let Some(placed) = placed else {
+            return BTreeSet::new();
+        };
+        remove(&mut self.by_pod, &placed.pod_uid, uid);
+        remove(&mut self.by_run, &placed.subtask.spec.run_ref.uid, uid);
+        BTreeSet::from([placed.pod_uid])
+    }
+
+    fn pods_of_run(&self, run_uid: &str) -> Touched {
+        let uids = self.by_run.get(run_uid).into_iter().flatten();
+        let placed = uids.filter_map(|uid| self.subtasks.get(uid)?.live.as_ref());
+        pods(placed.map(|placed| placed.pod_uid.clone()).collect())
+    }
+}
+
+fn pods(pods: BTreeSet<String>) -> Touched {
+    if pods.is_empty() {
+        Touched::Nobody
+    } else {
+        Touched::Pods(pods)
+    }
+}
+
+fn insert(index: &mut HashMap<String, BTreeSet<String>>, key: &str, uid: &str) {
+    index.entry(key.to_owned()).or_default().insert(uid.to_owned());
+}
+
+fn remove(index: &mut HashMap<String, BTreeSet<String>>, key: &str, uid: &str) {
+    if let Some(uids) = index.get_mut(key) {
+        uids.remove(uid);
+        if uids.is_empty() {
+            index.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod tests;

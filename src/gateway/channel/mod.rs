@@ -1,0 +1,9 @@
+//! The channel: one HTTP/2 request per runtime, frames in both bodies.
+
+mod inbox;
+mod outbox;
+mod route;
+mod session;
+mod work;
+
+pub(crate) use route::handle;

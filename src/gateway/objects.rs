@@ -1,0 +1,146 @@
+//! Reads and writes of the Kubernetes API.
+
+use crate::board::Name;
+use crate::bounds;
+use crate::metrics::Metrics;
+use agentrun_api::SubTask;
+use agentrun_api::names::labels::GATEWAY;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// The API as far as the gateway needs it.
+pub(crate) struct Objects {
+    client: Client,
+    metrics: Metrics,
+    searches: Semaphore,
+    config_maps: Mutex<HashMap<Name, (Instant, Arc<ConfigMap>)>>,
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").finish_non_exhaustive()
+    }
+}
+
+/// How old a ConfigMap may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// Read now.
+    Fresh,
+    /// Read within [`bounds::CONFIG_MAP_AGE`]: for content that is checked by its digest anyway.
+    Recent,
+}
+
+impl Objects {
+    pub(crate) fn new(client: Client, metrics: Metrics) -> Self {
+        Self {
+            client,
+            metrics,
+            searches: Semaphore::new(1),
+            config_maps: Mutex::default(),
+        }
+    }
+
+    /// A sub-task, `None` when there is none of that name.
+    pub(crate) async fn subtask(&self, name: &Name) -> Result<Option<SubTask>, kube::Error> {
+        self.subtasks(&name.namespace).get_opt(&name.name).await
+    }
+
+    /// Looks for a sub-task that no watch has shown yet, by a consistent list. One such search runs at a time.
+    pub(crate) async fn find_subtask(&self, namespace: &str, uid: &str) -> Result<Option<Name>, kube::Error> {
+        let _place = self.searches.acquire().await.ok();
+        let api = self.subtasks(namespace);
+        let mut params = ListParams::default().limit(bounds::PAGE);
+        loop {
+            let page = api.list_metadata(&params).await?;
+            if let Some(found) = page.items.iter().find(|item| item.uid().as_deref() == Some(uid)) {
+                return Ok(Some(Name {
+                    namespace: namespace.to_owned(),
+                    name: found.name_any(),
+                }));
+            }
+            match page.metadata.continue_ {
+                Some(token) if !token.is_empty() => params = params.continue_token(&token),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Patches a sub-task's status by a JSON Patch.
+    pub(crate) async fn patch_status(
+        &self,
+        name: &Name,
+        patch: serde_json::Value,
+    ) -> Result<(), kube::Error> {
+        let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
+        let params = PatchParams {
+            field_manager: Some(GATEWAY.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::<()>::Json(patch);
+        let answer = self
+            .subtasks(&name.namespace)
+            .patch_status(&name.name, &params, &patch)
+            .await;
+        let answer = answer.map(|_| ());
+        self.metrics
+            .writes
+            .with_label_values(&["patch", "SubTask", answer_class(&answer)])
+            .inc();
+        answer
+    }
+
+    /// A ConfigMap, `None` when there is none of that name.
+    pub(crate) async fn config_map(
+        &self,
+        name: &Name,
+        age: Age,
+    ) -> Result<Option<Arc<ConfigMap>>, kube::Error> {
+        if age == Age::Recent
+            && let Some(recent) = self.recent(name)
+        {
+            return Ok(Some(recent));
+        }
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &name.namespace);
+        let Some(found) = api.get_opt(&name.name).await? else {
+            return Ok(None);
+        };
+        let found = Arc::new(found);
+        let mut config_maps = self.config_maps.lock().unwrap_or_else(PoisonError::into_inner);
+        config_maps.retain(|_, (read, _)| read.elapsed() < bounds::CONFIG_MAP_AGE);
+        if config_maps.len() < bounds::CONFIG_MAPS {
+            config_maps.insert(name.clone(), (Instant::now(), Arc::clone(&found)));
+        }
+        Ok(Some(found))
+    }
+
+    fn recent(&self, name: &Name) -> Option<Arc<ConfigMap>> {
+        let config_maps = self.config_maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let (read, config_map) = config_maps.get(name)?;
+        (read.elapsed() < bounds::CONFIG_MAP_AGE).then(|| Arc::clone(config_map))
+    }
+
+    fn subtasks(&self, namespace: &str) -> Api<SubTask> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+/// What became of a write, for metrics: few values.
+fn answer_class(answer: &Result<(), kube::Error>) -> &'static str {
+    match answer {
+        Ok(()) => "ok",
+        Err(kube::Error::Api(status)) => match status.code {
+            404 => "not-found",
+            409 | 422 => "conflict-or-invalid",
+            401 | 403 => "forbidden",
+            429 => "too-many-requests",
+            _ => "error",
+        },
+        Err(_) => "no-answer",
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads what an assignment needs besides the board, then makes it.
+
+use crate::assignment::{Facts, NotAssignable, assignment};
+use crate::board::{Live, Name};
+use crate::contents::{Allowed, Source};
+use crate::gateway::Gateway;
+use crate::objects::Age;
+use crate::skills;
+use crate::text::chain;
+use agentrun_api::{Skill, SubTask};
+use agentrun_core::names::subtask_name;
+use agentrun_protocol::work::{Assignment, SkillFiles};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use std::sync::Arc;
+
+/// An assignment, and what its runtime may ask for.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The message.
+    pub(crate) assignment: Assignment,
+    /// The contents behind its digests.
+    pub(crate) allowed: Allowed,
+}
+
+/// Prepares the assignment of a live sub-task.
+pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, NotAssignable> {
+    let skill = skill_of(gateway, &live.subtask);
+    let skill_files = match &skill {
+        Some(skill) => skill_files(gateway, skill).await.map_err(unavailable)?,
+        None => None,
+    };
+    let input_task = input_task(gateway, live).await.map_err(unavailable)?;
+    let assignment = assignment(Facts {
+        id: &live.id,
+        subtask: &live.subtask,
+        run: live.run.as_deref(),
+        skill: skill.as_deref(),
+        skill_files: skill_files.as_deref(),
+        input_task: input_task.as_ref(),
+        now: Timestamp::now(),
+    })?;
+    let allowed = allowed(&assignment, skill.as_deref());
+    Ok(Prepared { assignment, allowed })
+}
+
+fn unavailable(error: kube::Error) -> NotAssignable {
+    tracing::warn!(
+        error = chain(&error),
+        "the API server cannot be read, the assignment waits"
+    );
+    NotAssignable::Wait {
+        what: "the API server".into(),
+        or_else: None,
+    }
+}
+
+fn skill_of(gateway: &Gateway, subtask: &SubTask) -> Option<Arc<Skill>> {
+    let name = subtask.spec.function.as_ref()?.skill.clone();
+    gateway.board().skill(&Name {
+        namespace: subtask.namespace()?,
+        name,
+    })
+}
+
+/// The file list of a skill that travels, from memory if its digest is known.
+async fn skill_files(gateway: &Gateway, skill: &Skill) -> Result<Option<Arc<SkillFiles>>, kube::Error> {
+    let digest = skill.status.as_ref().and_then(|status| status.digest.clone());
+    let Some(digest) = digest.filter(|_| skills::travels(&skill.spec)) else {
+        return Ok(None);
+    };
+    let name = Name::of(skill);
+    if let Some(known) = gateway.skills.get(&name, &digest) {
+        return Ok(Some(known));
+    }
+    let config_map = match skills::config_map_of(skill) {
+        None => None,
+        Some(name) => match gateway.objects.config_map(&name, Age::Fresh).await? {
+            None => return Ok(None),
+            found => found,
+        },
+    };
+    let contents = skills::contents(skill, config_map.as_deref());
+    let files = Arc::new(skills::folder(&name.name, &digest, &contents));
+    gateway.skills.put(name, Arc::clone(&files));
+    Ok(Some(files))
+}
+
+/// The sub-task whose stored output is the input.
+async fn input_task(gateway: &Gateway, live: &Live) -> Result<Option<SubTask>, kube::Error> {
+    let spec = &live.subtask.spec;
+    let Some(task) = spec.input_from.as_ref().and_then(|from| from.task.as_ref()) else {
+        return Ok(None);
+    };
+    let name = subtask_name(&spec.run_ref.name, task, &spec.run_ref.uid, None, None);
+    let namespace = live.subtask.namespace().unwrap_or_default();
+    gateway.objects.subtask(&Name { namespace, name }).await
+}
+
+fn allowed(assignment: &Assignment, skill: Option<&Skill>) -> Allowed {
+    let run_uid = &assignment.run_uid;
+    let files = assignment.files.iter().map(|file| {
+        let source = Source::RunFile {
+            run_uid: run_uid.clone(),
+            path: file.path.clone(),
+        };
+        (file.sha256.clone(), source)
+    });
+    let skill_files = assignment
+        .skills
+        .iter()
+        .flat_map(|folder| &folder.files)
+        .filter_map(|file| {
+            let source = Source::Skill {
+                name: Name::of(skill?),
+                path: file.file.path.clone(),
+            };
+            Some((file.file.sha256.clone(), source))
+        });
+    files.chain(skill_files).collect()
+}
