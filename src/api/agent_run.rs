@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     AcceptancePolicy, AgentType, Artifact, Conditions, FailurePolicy, FileRef, GoDuration, Json, KeyRef,
-    LeadSpec, PendingKind, RunPhase, SandboxSpec, TaskTemplate, UserData, Verdict, common,
+    LeadSpec, PendingKind, RunPhase, SandboxSpec, TaskTemplate, UserData, Verdict, common, rules,
 };
 
-/// What to do, and within which limits.
+/// What to do, and within which limits. Fixed at creation but for `cancel`, `suspend` and
+/// `ttlSecondsAfterFinished`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "agentrun.dev",
@@ -25,121 +26,151 @@ use crate::{
     namespaced,
     status = "AgentRunStatus",
     derive = "PartialEq",
-    derive = "Default"
+    derive = "Default",
+    doc = "AgentRun is one turn of work: a goal for a lead agent that plans and delegates, or a fixed plan of tasks, \
+           or both. Every piece of it runs in a locked-down sandbox, and all of them share one user-data volume.",
+    validation = Rule::new(rules::PHASE_IS_FINAL).message(rules::PHASE_IS_FINAL_MESSAGE),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Done", type_ = "string", json_path = ".status.done", description = "Ended sub-tasks of all"),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.counts.failed"),
+    printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.reason",
+        description = "What it waits for, or why it ended"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Waiting", type_ = "string", json_path = ".status.waitingFor", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules::agent_run()))]
 pub struct AgentRunSpec {
-    /// Instruction for the lead agent.
+    /// What the lead agent is asked to do. Expressions in `${}` are evaluated. With `tasks` too, the tasks run
+    /// first and the lead sees their results.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32768))]
     pub goal: Option<String>,
-    /// The lead agent.
+    /// The lead agent that works on `goal`. Default: a general-purpose agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead: Option<LeadSpec>,
-    /// A fixed plan.
+    /// A fixed plan. Tasks run as soon as what they depend on has ended; their order here means nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub tasks: Vec<TaskTemplate>,
-    /// Values for expressions.
+    /// A JSON object of your own that expressions see as `params`. Client-side `kubectl apply` drops null members
+    /// of it, `kubectl apply --server-side` keeps them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "common::any_object")]
     pub params: Option<Map<String, Value>>,
-    /// Files below `uploads`.
+    /// Files that are put below `/mnt/user-data/uploads` before the first task starts. Their digests are fixed
+    /// when the run is admitted: one that changes later ends its tasks with `InputChanged`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub files: Vec<FileSource>,
-    /// Expression for the run's output.
+    /// What the run's output is, as text with expressions in `${}`. Default: the output of the only task that no
+    /// other depends on, else a map of such outputs by name; for a goal the lead's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub output: Option<String>,
-    /// The user-data volume.
+    /// The volume that all sandboxes of the run share. Default: one of 1Gi that lives as long as the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_data: Option<UserData>,
-    /// Sandbox for every task that does not say otherwise.
+    /// The sandbox of every task that does not say otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = rules::written_sandbox()))]
     pub sandbox: Option<SandboxSpec>,
     /// Limits of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What agents may delegate.
+    /// What agents of the run may delegate, and to whom.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
-    /// Which Model serves which role.
+    /// Which Model of the namespace serves which role: `lead`, `planner`, `researcher`, `executor`, `reviewer`,
+    /// `summarizer`. Default: the Model that has the role, else the default Model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(length(max = 16), extend("maxProperties" = 16))]
+    #[schemars(schema_with = "common::models_by_role")]
     pub models: BTreeMap<String, String>,
-    /// What waits for a person.
+    /// What waits for the approval of a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalSpec>,
-    /// What a failed task means for the others; `Continue` by default.
+    /// What a failed task means for the others. `Continue`: what does not depend on it finishes. `FailFast`: the
+    /// others are cancelled with reason `RunFailedFast`, and only tasks that wait for a failure or for any end
+    /// still run. Default: Continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// Criteria for the whole run.
+    /// What must hold of what the whole run delivered, checked after the last task; written as in a task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 500)), extend("x-kubernetes-list-type" = "set"))]
     pub acceptance: Vec<String>,
-    /// What criteria mean; `Report` by default.
+    /// What `acceptance` is for. `Report`: to be seen. `Require`: the lead gets one turn per attempt to repair what
+    /// does not hold; a run that is not accepted in the end fails with `AcceptanceNotMet`. Default: Report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance_policy: Option<AcceptancePolicy>,
-    /// An earlier run whose successes are taken over.
+    /// Name of an earlier run of the same namespace and thread. Its successes are taken over where task, input,
+    /// skill and image are the same; the rest runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub resume_from: Option<String>,
-    /// Cancels the run.
+    /// `true` cancels the run, for good. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<bool>,
-    /// Holds the run.
+    /// `true` holds the run: nothing new starts, running tasks finish, idle sandboxes go, the deadline moves.
+    /// `false` lets it go on. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// Seconds after the end until the run is deleted.
+    /// Seconds after its end until the run is deleted with everything it owns. Default: never. Do not set it under
+    /// GitOps: a deleted run would be applied, and run, again.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
 }
 
-/// A file that is put below `uploads` before the first task starts.
+/// A file that is put below `uploads`, from exactly one of `content`, `configMapKeyRef`, `from` and `claim`. There is
+/// no Secret among them: it would stay on the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules::file_source()))]
 pub struct FileSource {
-    /// Path below `/mnt/user-data/uploads`.
-    #[schemars(length(min = 1, max = 512))]
+    /// Path below `/mnt/user-data/uploads`, for example `titanic.csv` or `new/passengers.csv`.
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
-    /// Its text.
+    /// The file's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 262_144))]
     pub content: Option<String>,
-    /// A key of a ConfigMap.
+    /// A key of a ConfigMap of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
-    /// An artifact of another run.
+    /// A file that another run delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<RunFile>,
-    /// A file on another claim.
+    /// A file on a claim of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimFile>,
 }
 
-/// A file that another run delivered.
+/// A file that another run delivered. Its digest is recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunFile {
-    /// Name of the run in this namespace.
+    /// Name of the AgentRun in this namespace.
     #[schemars(length(min = 1, max = 253))]
     pub run: String,
-    /// Path below its user data.
-    #[schemars(length(min = 1, max = 512))]
+    /// Path below that run's user data, for example `outputs/passengers.csv`.
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
 }
 
-/// A file on a claim of this namespace.
+/// A file on a claim of this namespace, which is mounted read-only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimFile {
     /// Name of the PersistentVolumeClaim.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Path on it.
-    #[schemars(length(min = 1, max = 512))]
+    /// Path on the volume.
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
 }
 
@@ -147,60 +178,64 @@ pub struct ClaimFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Most sub-tasks at the same time; 5 by default.
+    /// How many sub-tasks may run at the same time. Default: 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub max_parallel: Option<i32>,
-    /// Time for the whole run.
+    /// Time for the whole run, waiting included; then it fails with `DeadlineExceeded`. Default: none, though every
+    /// task has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
-    /// Time until work that may start has started; 10m by default.
+    /// How long work that may start may wait for a volume, a node or an image, and the run for what it names; then
+    /// it fails with `StartTimeout`. Default: 10m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout: Option<GoDuration>,
-    /// Most tokens; 2,000,000 by default.
+    /// How many tokens all agents may use together. Default: 2,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub tokens: Option<i64>,
-    /// Most money, as a decimal.
+    /// How much money all agents may use together, as a decimal in the Models' currency, for example `"1.50"`.
+    /// Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 20), regex(pattern = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"))]
+    #[schemars(length(max = 20), regex(pattern = common::DECIMAL))]
     pub cost: Option<String>,
 }
 
-/// What agents may delegate.
+/// What agents of the run may delegate, and to whom.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delegation {
-    /// Most delegations in one turn; 3 by default.
+    /// How many sub-tasks an agent may ask for in one turn; what is more is cut, and the agent is told. Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50))]
     pub max_per_turn: Option<i32>,
-    /// Most delegations in the run; 6 by default.
+    /// How many sub-tasks the run's agents may ask for in all. Default: 6.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50))]
     pub max_per_run: Option<i32>,
-    /// How deep delegation goes; 1 by default.
+    /// How deep delegation goes: the lead is 0, its children are 1. Default: 1, so that children do not delegate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 5))]
     pub max_depth: Option<i32>,
-    /// Types of agents besides the built-in ones.
+    /// Types of agents besides the built-in `general-purpose` and `bash`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub agents: Vec<AgentType>,
 }
 
-/// What waits for a person.
+/// What waits for the approval of a person. Answers are given over the API or with `kubectl agentrun`; they never
+/// touch the spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalSpec {
-    /// Whether the lead's plan does.
+    /// Whether the lead's plan does. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<bool>,
-    /// Which tools do.
+    /// Names of the tools of which every call does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)), extend("x-kubernetes-list-type" = "set"))]
     pub tools: Vec<String>,
-    /// How long.
+    /// How long it waits; then it is as if it had been refused. Default: as long as the run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
 }
@@ -213,60 +248,61 @@ pub struct AgentRunStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// Summary of the conditions.
+    /// Where it stands, summed up from the conditions. `Succeeded`, `Failed` and `Cancelled` are final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<RunPhase>,
-    /// The conditions.
+    /// `Admitted`, `VolumeReady`, `NetworkIsolated`, `Progressing`, `AcceptanceMet`, and at the end exactly one of
+    /// `Complete` and `Failed`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "common::conditions")]
     pub conditions: Conditions,
-    /// Column: `7/12`.
+    /// Ended sub-tasks of all, for example `7/12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub done: Option<String>,
-    /// Column: what the criteria say.
+    /// What the acceptance criteria say, in a word or two.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub verdict: Option<String>,
-    /// Column: what it waits for, or why it ended.
+    /// What it waits for, or why it ended, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub reason: Option<String>,
-    /// What it waits for, in one sentence.
+    /// What it waits for, in one sentence, for example `quota cpu in namespace a: 2 of 2 used; 3 runs ahead`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub waiting_for: Option<String>,
-    /// When work began.
+    /// When it was admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<MicroTime>,
-    /// When it must have ended.
+    /// When it must have ended, from `limits.timeout`; moved while it is suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
-    /// When a cancel was first seen.
+    /// When a cancel was first seen. From then on it is cancelled, whatever the spec says later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Time>,
     /// Sub-tasks by state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
-    /// Items by `forEach` task.
+    /// Items by state, for every `forEach` task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["task"]))]
     pub fan_out: Vec<FanOut>,
     /// What was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
-    /// Name of the Thread.
+    /// Name of the Thread object, if the run has a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub thread: Option<String>,
-    /// Name of the claim.
+    /// Name of the PersistentVolumeClaim that holds its user data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub claim_name: Option<String>,
-    /// How many hold sandboxes or user data.
+    /// How many sub-tasks hold a sandbox or the user data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub leases: Option<i32>,
@@ -277,7 +313,7 @@ pub struct AgentRunStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub pending: Vec<PendingInput>,
-    /// The output.
+    /// The run's output, if it is at most 16 KiB of JSON that the API server stores unchanged.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -285,26 +321,26 @@ pub struct AgentRunStatus {
     )]
     #[schemars(schema_with = "common::any_json")]
     pub output: Option<Json>,
-    /// Where the output is.
+    /// The file that holds the output instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_ref: Option<FileRef>,
-    /// Input files as they were at admission.
+    /// The files of `spec.files` as they were at admission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub files: Vec<FileRef>,
-    /// What was done.
+    /// What was done and found, in a few sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub summary: Option<String>,
-    /// Delivered files.
+    /// What was delivered in `outputs`; the first 100 files by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub artifacts: Vec<Artifact>,
-    /// Verdict by criterion.
+    /// What each of `spec.acceptance` says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["criterion"]))]
     pub acceptance: Vec<Verdict>,
-    /// What it was made with.
+    /// With which skills, images, models and versions it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
 }
@@ -331,24 +367,31 @@ pub struct Counts {
 
 /// Items of one `forEach` task by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct FanOut {
     /// Name of the task.
     #[schemars(length(min = 1, max = 40))]
     pub task: String,
     /// How many items there are.
+    #[serde(default)]
     pub total: i32,
     /// How many run.
+    #[serde(default)]
     pub running: i32,
     /// How many ended with Success.
+    #[serde(default)]
     pub succeeded: i32,
     /// How many ended otherwise.
+    #[serde(default)]
     pub failed: i32,
     /// How many were never started.
+    #[serde(default)]
     pub skipped: i32,
     /// How many were cancelled.
+    #[serde(default)]
     pub cancelled: i32,
     /// How many finished items were folded into the task's file.
+    #[serde(default)]
     pub folded: i32,
 }
 
@@ -358,7 +401,7 @@ pub struct FanOut {
 pub struct RunUsage {
     /// Tokens by role.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
+    #[schemars(schema_with = "common::tokens_by_role")]
     pub tokens: BTreeMap<String, i64>,
     /// Money, as a decimal.
     #[serde(skip_serializing_if = "Option::is_none")]

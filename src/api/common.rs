@@ -7,6 +7,19 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+/// A DNS label, as names of tasks and rules are.
+pub(crate) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+/// A name of an environment variable.
+pub(crate) const ENV_NAME: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+/// A name of a thread.
+pub(crate) const THREAD_NAME: &str = "^[A-Za-z0-9_-]{1,64}$";
+/// A path from the root. Where it may lead is checked when it is used.
+pub(crate) const ABSOLUTE_PATH: &str = "^/";
+/// A path without `.`, `..` or an empty segment that does not begin at the root.
+pub(crate) const RELATIVE_PATH: &str = r"^([^/.]|\.[^/.]|\.\.[^/])[^/]*(/([^/.]|\.[^/.]|\.\.[^/])[^/]*)*$";
+/// An amount of money.
+pub(crate) const DECIMAL: &str = r"^[0-9]{1,9}(\.[0-9]{1,6})?$";
+
 /// Any JSON value, kept as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -47,6 +60,24 @@ pub(crate) fn any_json(_: &mut SchemaGenerator) -> Schema {
 /// The schema of a field that takes any JSON object.
 pub(crate) fn any_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// The schema of a map from roles to names of Models.
+pub(crate) fn models_by_role(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 253},
+    })
+}
+
+/// The schema of a map from roles to numbers of tokens.
+pub(crate) fn tokens_by_role(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 32,
+        "additionalProperties": {"type": "integer", "format": "int64", "minimum": 0},
+    })
 }
 
 /// The schema of `conditions[]`: Kubernetes' own `Condition` with its documented bounds.

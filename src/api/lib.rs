@@ -5,10 +5,12 @@
 mod agent_run;
 mod agent_spec;
 mod common;
+mod crd;
 mod duration;
 mod enums;
 mod model;
 mod quantity;
+mod rules;
 mod sandbox_pool;
 mod sandbox_spec;
 mod skill;
@@ -16,12 +18,14 @@ mod sub_task;
 mod task;
 mod thread;
 mod user_data;
+mod work;
 
 pub mod names;
 
 pub use agent_run::*;
 pub use agent_spec::*;
 pub use common::*;
+pub use crd::*;
 pub use duration::*;
 pub use enums::*;
 pub use model::*;
@@ -34,6 +38,7 @@ pub use sub_task::*;
 pub use task::*;
 pub use thread::*;
 pub use user_data::*;
+pub use work::*;
 
 /// API group of every resource.
 pub const GROUP: &str = "agentrun.dev";

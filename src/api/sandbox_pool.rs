@@ -23,26 +23,43 @@ use crate::{ClaimTemplate, Conditions, EgressRule, EnvVar, GoDuration, Landlock,
         spec_replicas_path = ".spec.warm.slots",
         status_replicas_path = ".status.slots",
         label_selector_path = ".status.selector"
+    ),
+    doc = "SandboxPool is a sandbox template with a name and, if it keeps any, sandboxes that wait ready, so that \
+           work starts at once.",
+    printcolumn(
+        name = "Slots",
+        type_ = "integer",
+        json_path = ".spec.warm.slots",
+        description = "Wanted slots"
+    ),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readySlots"),
+    printcolumn(name = "Sandboxes", type_ = "integer", json_path = ".status.sandboxes"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Image",
+        type_ = "string",
+        json_path = ".spec.template.image",
+        priority = 1
     )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxPoolSpec {
     /// What every sandbox of the pool is like.
     pub template: SandboxTemplate,
-    /// What waits ready.
+    /// What waits ready. Default: nothing; the pool is a named template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,
-    /// Most sandboxes of the pool at the same time.
+    /// How many sandboxes of the pool may exist at the same time, claimed ones included. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub max_sandboxes: Option<i32>,
-    /// How long an idle sandbox that served a thread is kept; 600s by default.
+    /// How long an idle sandbox that served a thread is kept for that thread. Default: 600s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<GoDuration>,
-    /// How old a waiting sandbox may get; 24h by default.
+    /// How old a waiting sandbox may get until it is replaced. Default: 24h.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<GoDuration>,
-    /// The claim of a slot.
+    /// The claim of a slot; runs that want another start cold. Default: 1Gi, ReadWriteOnce, the cluster's class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_data: Option<ClaimTemplate>,
 }
@@ -51,33 +68,33 @@ pub struct SandboxPoolSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxTemplate {
-    /// Container image; the operator's `--default-image` if unset.
+    /// Container image. Default: the operator's `--default-image`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
-    /// Upper limits.
+    /// Upper limits of a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// RuntimeClass of the Pod.
+    /// RuntimeClass of the Pods. Default: the cluster's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub runtime_class_name: Option<String>,
-    /// What user code may reach.
+    /// What user code may reach. Default: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub egress: Vec<EgressRule>,
-    /// Environment variables.
+    /// Environment variables of user code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub env: Vec<EnvVar>,
-    /// Skills that are mounted.
+    /// Skills from images and claims that are mounted; a run that needs others of that kind starts cold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub skills: Vec<String>,
-    /// Whether Pods use the node's user namespace; `false` gives them one of their own.
+    /// `false` gives every Pod a user namespace of its own. Default: the cluster's, which is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_users: Option<bool>,
-    /// What the kernel must offer.
+    /// What the node's kernel must offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationSpec>,
 }
@@ -86,7 +103,8 @@ pub struct SandboxTemplate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IsolationSpec {
-    /// What happens without Landlock; `Required` by default.
+    /// What happens on a node without Landlock. `Required`: the work is refused. `BestEffort`: it runs with what
+    /// there is. Default: Required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landlock: Option<Landlock>,
 }
@@ -95,11 +113,11 @@ pub struct IsolationSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warm {
-    /// How many slots: claims with ready sandboxes on them. 0 makes the pool a named template.
+    /// How many unclaimed slots to keep: claims with ready sandboxes on them. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1000))]
     pub slots: Option<i32>,
-    /// How many sandboxes wait on a slot; 1 by default.
+    /// How many sandboxes wait on one slot. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 20))]
     pub sandboxes_per_slot: Option<i32>,
@@ -113,7 +131,7 @@ pub struct SandboxPoolStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// The conditions.
+    /// `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "common::conditions")]
     pub conditions: Conditions,

@@ -4,9 +4,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Conditions, FunctionFiles, common};
+use crate::{Conditions, FunctionFiles, common, rules};
 
-/// Where the skill's files come from.
+/// Where the skill's files come from: exactly one of `configMap`, `inline`, `image` and `claim`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "agentrun.dev",
@@ -18,21 +18,42 @@ use crate::{Conditions, FunctionFiles, common};
     namespaced,
     status = "SkillStatus",
     derive = "PartialEq",
-    derive = "Default"
+    derive = "Default",
+    doc = "Skill is a folder of instructions and functions, found at /mnt/skills/NAME in the sandboxes of the tasks \
+           and agents that use it. A run pins the digest it starts with.",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Digest", type_ = "string", json_path = ".status.digest", priority = 1),
+    printcolumn(
+        name = "Description",
+        type_ = "string",
+        json_path = ".status.description",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules::skill()))]
 pub struct SkillSpec {
-    /// Keys of a ConfigMap.
+    /// Keys of a ConfigMap of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapSkill>,
     /// Files written here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inline: Option<InlineSkill>,
-    /// An image whose root is the skill's folder.
+    /// Name of an image whose root is the skill's folder; it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
-    /// A folder on a claim.
+    /// A folder on a claim of the namespace; it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimSkill>,
 }
@@ -44,7 +65,7 @@ pub struct ConfigMapSkill {
     /// Name of the ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Which key is which file; every key under its own name by default.
+    /// Which key is which file. Default: every key under its own name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub items: Vec<ConfigMapItem>,
@@ -57,8 +78,8 @@ pub struct ConfigMapItem {
     /// The key.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
-    /// Path of the file in the skill.
-    #[schemars(length(min = 1, max = 512))]
+    /// Path of the file in the skill, for example `functions/parse.py`.
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
 }
 
@@ -75,8 +96,8 @@ pub struct InlineSkill {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineFile {
-    /// Path of the file in the skill.
-    #[schemars(length(min = 1, max = 512))]
+    /// Path of the file in the skill, for example `functions/parse.py`.
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
     /// Its text.
     #[schemars(length(max = 262_144))]
@@ -90,9 +111,9 @@ pub struct ClaimSkill {
     /// Name of the PersistentVolumeClaim.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Folder on it; its root by default.
+    /// Folder on it. Default: its root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: Option<String>,
 }
 
@@ -104,7 +125,7 @@ pub struct SkillStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// The conditions.
+    /// `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "common::conditions")]
     pub conditions: Conditions,
@@ -120,7 +141,7 @@ pub struct SkillStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub functions: Vec<SkillFunction>,
-    /// SHA-256 over its files.
+    /// SHA-256 over its files: sorted paths, modes and contents.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub digest: Option<String>,
@@ -147,22 +168,22 @@ pub struct SkillFunction {
     /// Its time limit in seconds.
     #[schemars(range(min = 1))]
     pub timeout_sec: i32,
-    /// The largest file it may write in MB; 1 by default.
+    /// The largest file it may write, in MB. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_file_mb: Option<i32>,
-    /// How many files it may have open; 32 by default.
+    /// How many files it may have open. Default: 32.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_open_files: Option<i32>,
-    /// The image it needs.
+    /// The image it needs. Default: the task's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub image: Option<String>,
-    /// Which files it touches; `None` by default.
+    /// Which files of the user data it touches. Default: None.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<FunctionFiles>,
-    /// Processes that stay and serve many calls.
+    /// Processes that stay and serve many calls. Default: one process per call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<WarmFunction>,
 }

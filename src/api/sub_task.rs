@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AcceptancePolicy, AgentWork, Approval, Artifact, Cache, CommandWork, Conditions, Context, FileRef,
     FunctionWork, GoDuration, History, InputFrom, Isolation, Json, Outcome, Resources, Retry, RunRef,
-    SandboxSpec, StopReason, SubTaskPhase, SubTaskRef, SubTaskRole, Verdict, Work, common,
+    SandboxSpec, StopReason, SubTaskPhase, SubTaskRef, SubTaskRole, Verdict, Work, common, rules,
 };
 
-/// A task in its resolved form: nothing is left to evaluate or to inherit.
+/// A task in its resolved form: nothing is left to evaluate, to inherit or to change.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "agentrun.dev",
@@ -22,32 +22,45 @@ use crate::{
     category = "agentrun",
     namespaced,
     status = "SubTaskStatus",
-    derive = "PartialEq"
+    derive = "PartialEq",
+    doc = "SubTask is one piece of an AgentRun's work with its own sandbox, limits, outcome and verdict. The operator \\
+           makes them; deleting one of a live run cancels it.",
+    validation = Rule::new(rules::OUTCOME_IS_FINAL).message(rules::OUTCOME_IS_FINAL_MESSAGE),
+    printcolumn(name = "Run", type_ = "string", json_path = ".spec.runRef.name"),
+    printcolumn(name = "Task", type_ = "string", json_path = ".spec.task"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "Attempt", type_ = "integer", json_path = ".status.attempt"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Waiting", type_ = "string", json_path = ".status.waitingFor", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules::sub_task()))]
 pub struct SubTaskSpec {
-    /// The run it belongs to.
+    /// The run it belongs to. One whose run is gone is cancelled.
     pub run_ref: RunRef,
-    /// The sub-task that delegated it.
+    /// The sub-task that delegated it. Quota and depth come from this chain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_ref: Option<SubTaskRef>,
     /// Name of the task, or the agent type of a delegate.
     #[schemars(
         length(min = 1, max = 40),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        regex(pattern = common::DNS_LABEL)
     )]
     pub task: String,
-    /// What it is to its run.
+    /// What it is to its run. `Task`: one of its tasks or one item of a `forEach`. `Lead`: its lead agent.
+    /// `Delegate`: work that an agent delegated.
     pub role: SubTaskRole,
-    /// What it is for.
+    /// What it is for, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 200))]
     pub description: Option<String>,
-    /// Position of its item, or of the delegating call.
+    /// Position of its item in the list, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub index: Option<i32>,
-    /// Key of its item.
+    /// Key of its item, where `forEach.key` gives one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub key: Option<String>,
@@ -60,10 +73,10 @@ pub struct SubTaskSpec {
     /// An agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentWork>,
-    /// Whether a lead goes on with the thread's conversation.
+    /// Whether a lead goes on with the thread's conversation. Default: Continue on a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
-    /// The input.
+    /// The evaluated input.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -74,13 +87,13 @@ pub struct SubTaskSpec {
     /// Where the input comes from instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_from: Option<InputFrom>,
-    /// Its sandbox.
+    /// Its sandbox, merged from task, function, agent type and run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
-    /// Its limits.
+    /// Upper limits of its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// Its time per attempt.
+    /// Time per attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
     /// When it is tried again.
@@ -89,17 +102,17 @@ pub struct SubTaskSpec {
     /// What it sees of its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// Criteria.
+    /// What must hold of what it delivers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 500)), extend("x-kubernetes-list-type" = "set"))]
     pub acceptance: Vec<String>,
-    /// What criteria mean.
+    /// What `acceptance` is for. Default: Report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance_policy: Option<AcceptancePolicy>,
-    /// Whether it waits for an approval.
+    /// `Required`: it waits as `Pending` until someone approves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Reuse of an earlier result.
+    /// Takes an earlier result, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
 }
@@ -119,14 +132,16 @@ pub struct SubTaskStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// Where it stands.
+    /// Where it stands. `Finished` comes with `outcome`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<SubTaskPhase>,
-    /// The conditions.
+    /// `Admitted` and `AcceptanceMet`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "common::conditions")]
     pub conditions: Conditions,
-    /// How it ended; never changes once set.
+    /// How it ended; never changes once set. `Success`: it delivered what its contract asks for. `Timeout`: its time
+    /// was up. `ParseError`: it ended well, but its output is not what the contract asks for. `Error`: it failed,
+    /// or the platform could not run it. `Cancelled`: it was stopped on purpose. `Skipped`: it was never started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Why, as one word from the documented list.
@@ -137,28 +152,28 @@ pub struct SubTaskStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub message: Option<String>,
-    /// Why an agent stopped before it was done.
+    /// Why an agent was stopped before it was done: it had used up its tokens or turns, or repeated itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
     /// What it waits for, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub waiting_for: Option<String>,
-    /// Exit code of the program.
+    /// Exit code of its program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Number of the latest attempt, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 99))]
     pub attempt: Option<i32>,
-    /// The attempts.
+    /// Its attempts. One without outcome is going on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub attempts: Vec<Attempt>,
-    /// When the next attempt starts.
+    /// When the next attempt may start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<MicroTime>,
-    /// The output.
+    /// Its output, if it is at most 16 KiB of JSON that the API server stores unchanged.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -166,26 +181,26 @@ pub struct SubTaskStatus {
     )]
     #[schemars(schema_with = "common::any_json")]
     pub output: Option<Json>,
-    /// Where the output is.
+    /// The file that holds the exact output instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_ref: Option<FileRef>,
-    /// End of standard output.
+    /// The end of its standard output, at most 2 KiB; the whole is a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub stdout_tail: Option<String>,
-    /// End of standard error.
+    /// Head and end of its standard error, at most 2 KiB; the whole is a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub stderr_tail: Option<String>,
-    /// Verdict by criterion.
+    /// What each of its criteria says. It never changes the outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["criterion"]))]
     pub acceptance: Vec<Verdict>,
-    /// Delivered files.
+    /// What it delivered in `outputs`; the first 100 files by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub artifacts: Vec<Artifact>,
-    /// The sandbox it is assigned to.
+    /// The sandbox it is assigned to. Writing it is the assignment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxStatus>,
     /// How long things took.
@@ -238,14 +253,15 @@ pub struct SandboxStatus {
     #[serde(rename = "podUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub pod_uid: Option<String>,
-    /// Whether it was there already.
+    /// Whether the sandbox was there already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<bool>,
-    /// Why it was not.
+    /// Why it was not, for example `more memory than the pool gives`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub cold_reason: Option<String>,
-    /// What was found about its network.
+    /// What was found about its network before any user code ran. `Verified`: everything that must be closed was
+    /// closed. `NotIsolated`: something was open. `NotRequired`: the operator does not ask for isolation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// The runtime has proven that no process of the newest attempt is left: the lease may end before the
@@ -279,10 +295,10 @@ pub struct SubTaskUsage {
     /// Processor time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<i64>,
-    /// Tokens.
+    /// Tokens of its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<i64>,
-    /// Money, as a decimal.
+    /// What those cost, as a decimal in the Model's currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub cost: Option<String>,

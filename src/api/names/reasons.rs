@@ -270,6 +270,8 @@ reasons! {
         TooManyFailures,
         /// An expression asks for an output that is a file.
         OutputNotInline,
+        /// An expression of the task has no value (a missing key, a wrong type, too large a result).
+        ExpressionFailed,
         /// An input file is not what it was at admission.
         InputChanged,
         /// Its sandbox reached something that must be closed.
@@ -296,7 +298,17 @@ reasons! {
         NoOutput,
         /// It wrote more than one JSON document.
         TrailingOutput,
+        /// What it wrote is no JSON document.
+        InvalidOutput,
+        /// It wrote more than is kept.
+        OutputTooLarge,
         /// It was refused access to a file.
         PermissionDenied,
+        /// The volume or the scratch space is full.
+        NoSpaceLeft,
+        /// It had more processes at once than it may.
+        TooManyProcesses,
+        /// Its program could not be started.
+        StartFailed,
     }
 }

@@ -1,0 +1,8 @@
+//! What users and the API server see of the resources: the definitions, their rules, and manifests.
+
+#[cfg(test)]
+mod crds;
+#[cfg(test)]
+mod manifests;
+#[cfg(test)]
+mod rules;
