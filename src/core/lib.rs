@@ -1,6 +1,8 @@
 //! Pure decisions: plans, settlement, leases, names, expressions; no clock, no client, no file system
 
 pub mod backoff;
+pub mod conditions;
+pub mod contract;
 pub mod expr;
 pub mod names;
 pub mod plan;

@@ -43,6 +43,11 @@ impl Expression {
         })
     }
 
+    /// The text between `${` and `}`.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The tasks that it names.
     pub fn tasks(&self) -> BTreeSet<TaskRef> {
         self.references.tasks()

@@ -647,10 +647,10 @@ proptest! {
         prop_assert_eq!(evaluate(&json!(text)), Ok(json!(text)));
     }
 
+    /// Without `$$`, since `$${` is the only escape and a `$` before it stays.
     #[test]
-    fn an_escaped_text_comes_out_as_it_was(text in "[a-z${} ]{0,40}") {
-        // `$${` is the only escape, and a `$` before it stays: only texts without `$$` have one escaped form.
-        prop_assume!(!text.contains("$$"));
+    fn an_escaped_text_comes_out_as_it_was(pieces in prop::collection::vec(prop::sample::select(vec!["a", "$ ", "${", "}", " "]), 0..20)) {
+        let text = pieces.concat();
         prop_assert_eq!(evaluate(&json!(text.replace("${", "$${"))), Ok(json!(text)));
     }
 }

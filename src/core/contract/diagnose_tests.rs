@@ -1,0 +1,199 @@
+use super::*;
+
+#[track_caller]
+fn check(end: &ProcessEnd, stderr: &str, reason: SubTaskReason, parts: &[&str]) {
+    let diagnosis = diagnose(end, stderr);
+    assert_eq!(diagnosis.reason, reason, "{diagnosis:?}");
+    for part in parts {
+        assert!(
+            diagnosis.message.contains(part),
+            "{:?} lacks {part:?}",
+            diagnosis.message
+        );
+    }
+}
+
+#[track_caller]
+fn exit(stderr: &str, reason: SubTaskReason, parts: &[&str]) {
+    check(&ProcessEnd::Exited { code: 1 }, stderr, reason, parts);
+}
+
+#[test]
+fn a_missing_module_is_named() {
+    let python = "Traceback (most recent call last):\n  File \"f.py\", line 1\nModuleNotFoundError: No module named 'pandas'\n";
+    exit(
+        python,
+        SubTaskReason::ModuleNotFound,
+        &["Python module \"pandas\"", "exit code 1"],
+    );
+    exit(
+        "/usr/bin/python3: No module named pytest",
+        SubTaskReason::ModuleNotFound,
+        &["\"pytest\""],
+    );
+    let node = "node:internal/modules\n  throw err;\nError: Cannot find module 'lodash'\nRequire stack:\n- /f.js\n    at x\n\nNode.js v22.1.0\n";
+    exit(node, SubTaskReason::ModuleNotFound, &["Node module \"lodash\""]);
+    exit(
+        "Error [ERR]: Cannot find package 'zod' imported from /a.mjs",
+        SubTaskReason::ModuleNotFound,
+        &["\"zod\""],
+    );
+    exit(
+        "there is No module named x in my notes",
+        SubTaskReason::ExitCode,
+        &["exit code 1"],
+    );
+}
+
+#[test]
+fn a_missing_interpreter_is_named() {
+    exit(
+        "env: 'python3': No such file or directory",
+        SubTaskReason::InterpreterNotFound,
+        &["\"python3\""],
+    );
+    exit(
+        "/usr/bin/env: ‘node’: No such file or directory",
+        SubTaskReason::InterpreterNotFound,
+        &["\"node\""],
+    );
+    exit(
+        "sh: 1: jq: not found",
+        SubTaskReason::InterpreterNotFound,
+        &["\"jq\""],
+    );
+    exit(
+        "bash: line 3: jq: command not found",
+        SubTaskReason::InterpreterNotFound,
+        &["\"jq\""],
+    );
+    exit(
+        "sh: ./x: /bin/foo: bad interpreter: No such file or directory",
+        SubTaskReason::InterpreterNotFound,
+        &["/bin/foo"],
+    );
+    exit(
+        "cat: /x: No such file or directory",
+        SubTaskReason::ExitCode,
+        &["ends with `cat: /x"],
+    );
+    let end = ProcessEnd::NotStarted {
+        error: StartError::NotFound,
+        message: "program x does not exist".to_owned(),
+    };
+    check(
+        &end,
+        "",
+        SubTaskReason::InterpreterNotFound,
+        &["program x does not exist"],
+    );
+}
+
+#[test]
+fn limits_that_were_hit_name_their_field() {
+    exit(
+        "OSError: [Errno 24] Too many open files: 'a'",
+        SubTaskReason::TooManyOpenFiles,
+        &["max_open_files"],
+    );
+    exit(
+        "OSError: [Errno 27] File too large",
+        SubTaskReason::FileTooLarge,
+        &["max_file_mb"],
+    );
+    check(
+        &ProcessEnd::Signalled { signal: 25 },
+        "",
+        SubTaskReason::FileTooLarge,
+        &["max_file_mb", "SIGXFSZ"],
+    );
+    check(
+        &ProcessEnd::Signalled { signal: 24 },
+        "",
+        SubTaskReason::ExitCode,
+        &["timeout_sec"],
+    );
+    exit("MemoryError", SubTaskReason::ExitCode, &["max_memory_mb"]);
+    exit(
+        "PermissionError: [Errno 13] Permission denied: '/etc/x'",
+        SubTaskReason::PermissionDenied,
+        &["/etc/x", "workspace"],
+    );
+    exit(
+        "EROFS: read-only file system, open '/mnt/x'",
+        SubTaskReason::PermissionDenied,
+        &["/mnt/x"],
+    );
+}
+
+// F082
+#[test]
+fn a_full_volume_is_a_reason_of_its_own() {
+    exit(
+        "OSError: [Errno 28] No space left on device",
+        SubTaskReason::NoSpaceLeft,
+        &["userData.size"],
+    );
+}
+
+// F051
+#[test]
+fn signal_9_alone_is_no_memory_kill() {
+    check(
+        &ProcessEnd::Signalled { signal: 9 },
+        "Killed",
+        SubTaskReason::Signal9,
+        &["signal 9"],
+    );
+    check(
+        &ProcessEnd::Signalled { signal: 11 },
+        "oops",
+        SubTaskReason::ExitCode,
+        &["SIGSEGV", "`oops`"],
+    );
+    check(
+        &ProcessEnd::SandboxReset,
+        "",
+        SubTaskReason::SandboxReset,
+        &["supervisor"],
+    );
+}
+
+#[test]
+fn a_structured_error_is_forwarded() {
+    let stderr = "starting\n{\"code\": \"INPUT_VALIDATION_ERROR\", \"message\": \"grade is missing\", \"field\": \"grade\"}\n\n";
+    let diagnosis = diagnose(&ProcessEnd::Exited { code: 2 }, stderr);
+    assert_eq!(diagnosis.code.as_deref(), Some("INPUT_VALIDATION_ERROR"));
+    assert_eq!(diagnosis.message, "INPUT_VALIDATION_ERROR: grade is missing");
+    assert_eq!(diagnosis.reason, SubTaskReason::ExitCode);
+    for none in [
+        "{\"level\": \"info\"}",
+        "{\"code\": \"\"}",
+        "{\"code\": 5}",
+        "{",
+        "",
+        "code: X",
+    ] {
+        assert_eq!(structured_error(none), None, "{none}");
+    }
+    let long = format!(
+        "{{\"code\": \"{}\", \"message\": \"{}\"}}",
+        "ä".repeat(100),
+        "b".repeat(5000)
+    );
+    let error = structured_error(&long).unwrap();
+    assert!(error.code.len() < 70 && error.message.len() < 1100);
+}
+
+#[test]
+fn messages_are_bounded() {
+    let line = "x".repeat(100_000);
+    for stderr in [
+        line.clone(),
+        format!("No module named '{line}'"),
+        format!("{line}: not found"),
+        format!("EACCES {line}"),
+    ] {
+        assert!(diagnose(&ProcessEnd::Exited { code: 1 }, &stderr).message.len() < 500);
+    }
+}
