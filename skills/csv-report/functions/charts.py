@@ -51,7 +51,7 @@ def shares(stats, overall, words, folder, source):
         axes.barh(place, group["share"], height=0.62, color=YES)
         axes.plot([group["low"], group["high"]], [place, place], color=INK, linewidth=1, solid_capstyle="butt")
         axes.text(103, place, f"{group['share']:.1f}%", va="center", fontsize=8.5, fontweight="bold")
-        axes.text(116, place, f"{group['yes']:,} of {group['rows']:,}", va="center", fontsize=8.5, color=MUTED)
+        axes.text(116, place, f"{group['positive']:,} of {group['rows']:,}", va="center", fontsize=8.5, color=MUTED)
     axes.axvline(overall, ymax=0.98, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     axes.text(overall, len(ordered) - 0.42, f"all: {overall:.1f}%", color=MUTED, fontsize=8, ha="center", va="bottom")
     axes.set_yticks(range(len(ordered)), [group["label"] for group in ordered])

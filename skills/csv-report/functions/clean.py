@@ -45,7 +45,7 @@ def run(input):
     table = table[table[outcome] != ""].drop_duplicates()
     if table.empty:
         fail("INPUT_VALIDATION_ERROR", f"no row of {input['file']} says anything in the column {outcome}")
-    table[outcome] = (table[outcome].str.lower() == input.get("yes", "yes").lower()).astype(int)
+    table[outcome] = (table[outcome].str.lower() == input.get("positive", "yes").lower()).astype(int)
     if number:
         add_bands(table, number, input.get("limits") or [16, 60])
     target = input.get("target", "/mnt/user-data/workspace/clean.csv")

@@ -43,7 +43,7 @@ def run(input):
     stats = {
         **group,
         "rows": len(rows),
-        "yes": yes,
+        "positive": yes,
         "share": plain(100 * yes / len(rows)),
         "low": plain(100 * low),
         "high": plain(100 * high),

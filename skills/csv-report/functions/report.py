@@ -67,7 +67,7 @@ def group_table(style, stats, words):
     rows = [[Paragraph(f"<b>{escape(text)}</b>", style["count" if place else "cell"]) for place, text in enumerate(head)]]
     for group in sorted(stats, key=lambda group: -group["share"]):
         mark = " *" if group["rows"] < FEW else ""
-        row = [Paragraph(escape(group["label"] + mark), style["cell"]), group["rows"], group["yes"],
+        row = [Paragraph(escape(group["label"] + mark), style["cell"]), group["rows"], group["positive"],
                f"{group['share']:.1f}%", f"{group['low']:.1f}–{group['high']:.1f}%"]
         rows.append(row + ([f"{group['median']:g}" if "median" in group else "–"] if with_median else []))
     table = Table(rows, colWidths=[width * mm for width in widths], repeatRows=1)
@@ -98,7 +98,7 @@ def footer(source):
 
 def lead_sentence(summary, stats, words):
     best, worst = max(stats, key=lambda group: group["share"]), min(stats, key=lambda group: group["share"])
-    return (f"{summary['yes']:,} of {summary['rows']:,} {words['cases']} {words['outcome']} ({summary['share']:.1f}%). "
+    return (f"{summary['positive']:,} of {summary['rows']:,} {words['cases']} {words['outcome']} ({summary['share']:.1f}%). "
             f"The share was highest in the group “{best['label']}” ({best['share']:.1f}%) "
             f"and lowest in “{worst['label']}” ({worst['share']:.1f}%).")
 
@@ -149,9 +149,9 @@ def run(input):
     stats = [group for group in input["stats"] if group is not None]
     folder = input.get("folder", "/mnt/user-data/outputs")
     pdf, summary_file = os.path.join(folder, "report.pdf"), os.path.join(folder, "summary.json")
-    rows, yes = sum(group["rows"] for group in stats), sum(group["yes"] for group in stats)
+    rows, yes = sum(group["rows"] for group in stats), sum(group["positive"] for group in stats)
     share = round(100 * yes / rows, 1)
-    summary = {"rows": rows, "yes": yes, "share": int(share) if share == int(share) else share}
+    summary = {"rows": rows, "positive": yes, "share": int(share) if share == int(share) else share}
     write_pdf(pdf, input, stats, summary, words)
     with open(summary_file, "w", encoding="utf-8") as file:
         json.dump({"title": input["title"], "source": input["source"], **summary, "groups": stats}, file,

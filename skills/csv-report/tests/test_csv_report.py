@@ -72,7 +72,7 @@ def test_charts_and_report_are_made(load, cleaned, tmp_path):
     charts = load("csv-report", "charts").run({"file": cleaned["file"], "stats": found, **given})["charts"]
     summary = load("csv-report", "report").run(
         {"title": "Who <survived>?", "clean": cleaned, "stats": found, "charts": charts, **given})
-    assert (summary["rows"], summary["yes"], summary["share"]) == (4, 2, 50)
+    assert (summary["rows"], summary["positive"], summary["share"]) == (4, 2, 50)
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("shares.png", "age.png"))
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert len(json.loads((tmp_path / "summary.json").read_text())["groups"]) == 4
