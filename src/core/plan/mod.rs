@@ -2,7 +2,9 @@
 
 pub mod graph;
 pub mod outcome;
+pub mod output;
 pub mod parsed;
+pub mod progress;
 pub mod resolve;
 pub mod run;
 pub mod subtask;

@@ -4,7 +4,8 @@
 //! rounds. A sub-task is made when it may start, so its existence is its permission.
 
 use super::graph::Graph;
-use super::outcome::{TaskEnd, allowed_failures, collect, end_of, output_of};
+use super::outcome::{TaskEnd, allowed_failures, collect, end_of};
+use super::output::{self, RunOutput};
 use super::parsed::{Expressions, TaskExpressions};
 use super::resolve::{ItemId, PinnedFunction, subtask_spec};
 use super::subtask::Decided;
@@ -89,6 +90,8 @@ pub struct RunPlan {
     pub ends: BTreeMap<String, Option<TaskEnd>>,
     /// Items of each `forEach` task, once known.
     pub totals: BTreeMap<String, usize>,
+    /// The run's output, once it has succeeded.
+    pub output: Option<RunOutput>,
 }
 
 /// Decides what to do next for a run.
@@ -120,6 +123,7 @@ pub fn plan(view: &RunView<'_>) -> RunPlan {
             graph: &graph,
             children: by_task(view.children),
             scope: RunScope::new(facts, &params),
+            results: BTreeMap::new(),
             free: free_places(view),
             failed_fast,
             plan: RunPlan::default(),
@@ -170,6 +174,7 @@ struct Round<'a> {
     graph: &'a Graph<'a>,
     children: Children<'a>,
     scope: RunScope<'a>,
+    results: BTreeMap<&'a str, Output<'a>>,
     free: usize,
     failed_fast: bool,
     plan: RunPlan,
@@ -232,7 +237,7 @@ impl<'a> Round<'a> {
     fn single(&mut self, task: &'a TaskTemplate) -> Option<TaskEnd> {
         if let Some(child) = self.children_of(&task.name).first().copied() {
             let end = end_of(child)?;
-            self.publish(task, end, output_of(child), &[child]);
+            self.publish(task, end, output::of_task(end, child), &[child]);
             return Some(end);
         }
         if self.view.stopped {
@@ -515,6 +520,15 @@ impl<'a> Round<'a> {
             (false, false) => RunEnd::TaskFailed,
         };
         self.plan.end = (over && released).then_some(end);
+        if self.plan.end == Some(RunEnd::Succeeded) && !self.view.stopped {
+            let leaves = self.graph.leaves();
+            self.plan.output = Some(output::of_run(
+                self.view.expressions,
+                &leaves,
+                &self.results,
+                &self.scope.scope(),
+            ));
+        }
         self.plan
     }
 
