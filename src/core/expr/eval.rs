@@ -121,7 +121,7 @@ impl<'a> Eval<'a> {
                     key.type_name()
                 )));
             };
-            self.spend_text(key.len())?;
+            self.spend_text(key.len() + 2 * TEXT_PER_STEP)?;
             let value = self.expr(&entry.value)?;
             if members.insert(key.to_owned(), value).is_some() {
                 return Err(failed(format!("the key {key:?} stands twice in an object")));

@@ -97,8 +97,8 @@ fn text_function<'a>(eval: &mut Eval<'a>, name: &str, arguments: &[Val<'a>]) -> 
         ("upperAscii", [text]) => Ok(Val::text(text.to_ascii_uppercase())),
         ("trim", [text]) => Ok(Val::text(text.trim())),
         ("split", [text, separator]) => {
-            // One piece a character is the most there can be.
-            eval.spend(text.len())?;
+            let pieces = text.matches(separator).count() + 1;
+            eval.spend(pieces.saturating_mul(3))?;
             Ok(Val::List(
                 text.split(separator).map(Val::text).collect::<Vec<_>>().into(),
             ))
