@@ -23,6 +23,7 @@ mod options;
 mod output_file;
 mod peer;
 mod program;
+pub mod resolve;
 mod scratch;
 mod seccomp;
 mod serve;

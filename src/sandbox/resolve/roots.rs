@@ -1,0 +1,211 @@
+//! Opens locations.
+
+use super::{Area, Location, ResolveError};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, readlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// The kernel's own bound of links on one way.
+const MAX_LINKS: usize = 40;
+/// `openat2` gives up with `EAGAIN` when a folder on the way was renamed meanwhile.
+const MAX_ATTEMPTS: usize = 16;
+
+/// Whether links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Those that stay in their area.
+    Inside,
+    /// None.
+    Refuse,
+}
+
+/// Where the areas lie in the file system of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    user_data: PathBuf,
+    skills: PathBuf,
+}
+
+impl Default for Roots {
+    /// As they are mounted in a sandbox.
+    fn default() -> Self {
+        Roots::new("/mnt/user-data", "/mnt/skills")
+    }
+}
+
+impl Roots {
+    /// `user_data` holds `uploads`, `workspace` and `outputs`; `skills` holds one folder per skill.
+    pub fn new(user_data: impl Into<PathBuf>, skills: impl Into<PathBuf>) -> Roots {
+        Roots {
+            user_data: user_data.into(),
+            skills: skills.into(),
+        }
+    }
+
+    /// The folder of an area, as this process sees it; never for a message to anybody.
+    pub fn folder(&self, area: &Area) -> PathBuf {
+        match area {
+            Area::Uploads => self.user_data.join("uploads"),
+            Area::Workspace => self.user_data.join("workspace"),
+            Area::Outputs => self.user_data.join("outputs"),
+            Area::Skill(name) => self.skills.join(name),
+        }
+    }
+
+    /// Opens whatever lies there. `O_CLOEXEC` and `O_NOCTTY` are added, and `O_NONBLOCK`, so that no FIFO
+    /// that user code planted holds up its reader.
+    pub fn open(
+        &self,
+        location: &Location,
+        flags: OFlags,
+        mode: Mode,
+        links: Links,
+    ) -> Result<OwnedFd, ResolveError> {
+        let fail = |error| ResolveError::from_errno(error, location.to_string(), location.area().to_string());
+        let root = self.root(location.area()).map_err(fail)?;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let relative = location.relative();
+        let first = beneath(&root, &relative, flags, mode, links);
+        if first.as_ref().err() != Some(&Errno::XDEV) {
+            return first.map_err(fail);
+        }
+        // The kernel refuses absolute links, also those that stay inside.
+        let plain = self.without_links(location, &root).map_err(fail)?;
+        beneath(&root, &plain, flags, mode, links).map_err(fail)
+    }
+
+    /// Opens a regular file for reading.
+    pub fn open_file(&self, location: &Location, links: Links) -> Result<File, ResolveError> {
+        let file = self.open(location, OFlags::RDONLY, Mode::empty(), links)?;
+        self.expect(location, &file, FileType::RegularFile)?;
+        Ok(File::from(file))
+    }
+
+    /// Opens a folder, to list it.
+    pub fn open_folder(&self, location: &Location, links: Links) -> Result<OwnedFd, ResolveError> {
+        let folder = self.open(location, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty(), links)?;
+        self.expect(location, &folder, FileType::Directory)?;
+        Ok(folder)
+    }
+
+    /// Describes what lies there, without opening it for reading.
+    pub fn stat(&self, location: &Location, links: Links) -> Result<Stat, ResolveError> {
+        let fd = self.open(location, OFlags::PATH, Mode::empty(), links)?;
+        fstat(&fd).map_err(|error| ResolveError::System {
+            path: location.to_string(),
+            source: error.into(),
+        })
+    }
+
+    fn expect(&self, location: &Location, fd: &OwnedFd, expected: FileType) -> Result<(), ResolveError> {
+        let stat = fstat(fd).map_err(|error| ResolveError::System {
+            path: location.to_string(),
+            source: error.into(),
+        })?;
+        let found = FileType::from_raw_mode(stat.st_mode);
+        if found == expected {
+            return Ok(());
+        }
+        Err(ResolveError::WrongKind {
+            path: location.to_string(),
+            found: kind(found),
+            expected: kind(expected),
+        })
+    }
+
+    /// The folder of an area. It is ours or the operator's; only what is below is user code's.
+    fn root(&self, area: &Area) -> Result<OwnedFd, Errno> {
+        open(
+            self.folder(area),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+    }
+
+    /// Writes out every link on the way, left to right, as long as each stays in the area. The result is
+    /// only a proposal: it is opened beneath the same root.
+    fn without_links(&self, location: &Location, root: &OwnedFd) -> Result<String, Errno> {
+        let mut names = split(&location.relative());
+        let mut done = 0;
+        let mut links = 0;
+        while done < names.len() {
+            let prefix = names[..=done].join("/");
+            let Some(target) = link_target(root, &prefix)? else {
+                done += 1;
+                continue;
+            };
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP);
+            }
+            let rest = names.split_off(done + 1);
+            names.pop();
+            if target.starts_with('/') {
+                let inside = Location::parse(&target)
+                    .ok()
+                    .filter(|inside| inside.area() == location.area());
+                names = split(&inside.ok_or(Errno::XDEV)?.relative());
+                done = 0;
+            } else {
+                names.extend(split(&target));
+            }
+            names.extend(rest);
+        }
+        Ok(if names.is_empty() {
+            ".".to_owned()
+        } else {
+            names.join("/")
+        })
+    }
+}
+
+/// The only call of `openat2` here.
+pub(super) fn beneath(
+    root: &OwnedFd,
+    relative: &str,
+    flags: OFlags,
+    mode: Mode,
+    links: Links,
+) -> Result<OwnedFd, Errno> {
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    resolve.set(ResolveFlags::NO_SYMLINKS, links == Links::Refuse);
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match openat2(root, relative, flags, mode, resolve) {
+            Err(Errno::AGAIN | Errno::INTR) if attempts < MAX_ATTEMPTS => {}
+            result => return result,
+        }
+    }
+}
+
+/// Where the last name of the way points, if that is a link.
+fn link_target(root: &OwnedFd, relative: &str) -> Result<Option<String>, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = beneath(root, relative, flags, Mode::empty(), Links::Inside)?;
+    if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Symlink {
+        return Ok(None);
+    }
+    let target = readlinkat(&fd, "", Vec::new())?;
+    target.into_string().map(Some).map_err(|_| Errno::ILSEQ)
+}
+
+fn split(path: &str) -> Vec<String> {
+    path.split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn kind(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "folder",
+        FileType::Symlink => "link",
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        _ => "device",
+    }
+}

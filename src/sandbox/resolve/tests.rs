@@ -1,0 +1,324 @@
+use super::*;
+use proptest::prelude::*;
+use rustix::fs::Mode;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+fn roots(folder: &Path) -> Roots {
+    for name in ["data/uploads", "data/workspace", "data/outputs", "skills/one"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("data/uploads/secret"), "secret").unwrap();
+    fs::write(folder.join("skills/one/SKILL.md"), "skill").unwrap();
+    Roots::new(folder.join("data"), folder.join("skills"))
+}
+
+fn read(roots: &Roots, path: &str) -> Result<String, ResolveError> {
+    let mut text = String::new();
+    roots
+        .open_file(&Location::parse(path)?, Links::Inside)?
+        .read_to_string(&mut text)
+        .unwrap();
+    Ok(text)
+}
+
+#[test]
+fn every_area_can_be_named() {
+    for path in [
+        "/mnt/user-data/uploads/a",
+        "/mnt/user-data/workspace",
+        "/mnt/user-data/outputs/a/b",
+        "/mnt/skills/one/x",
+    ] {
+        assert_eq!(Location::parse(path).unwrap().to_string(), path);
+    }
+    for path in [
+        "/mnt/skills/public/one/x",
+        "/mnt/skills/custom/one/./x",
+        "//mnt/skills//one/x/",
+    ] {
+        assert_eq!(Location::parse(path).unwrap().to_string(), "/mnt/skills/one/x");
+    }
+    assert_eq!(
+        Location::parse_from_workspace("a").unwrap().to_string(),
+        "/mnt/user-data/workspace/a"
+    );
+}
+
+// F068
+#[test]
+fn names_are_compared_whole_and_parents_end_at_the_area() {
+    let outside = [
+        "/mnt/user-data/workspace-x",
+        "/mnt/user-data",
+        "/mnt/user-data/state/a",
+        "/mnt/skills",
+        "/mnt/skills/..",
+        "/etc/passwd",
+        "relative",
+        "",
+        "/mnt/user-data/workspace/a\0b",
+    ];
+    for path in outside {
+        let error = Location::parse(path).unwrap_err();
+        assert!(matches!(error, ResolveError::Outside { .. }), "{path}: {error}");
+    }
+    for path in [
+        "/mnt/user-data/outputs/../uploads/a",
+        "/mnt/user-data/workspace/a/../../b",
+        "/mnt/skills/one/../two/a",
+    ] {
+        let error = Location::parse(path).unwrap_err();
+        assert!(matches!(error, ResolveError::Leaves { .. }), "{path}: {error}");
+    }
+}
+
+// F067
+#[test]
+fn links_cannot_leave_their_area() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let workspace = folder.path().join("data/workspace");
+    let secret = folder.path().join("data/uploads/secret");
+    symlink("/etc", workspace.join("etc")).unwrap();
+    symlink("/mnt/user-data/uploads/secret", workspace.join("virtual")).unwrap();
+    symlink(&secret, workspace.join("real")).unwrap();
+    symlink("../uploads/secret", workspace.join("relative")).unwrap();
+    symlink("/proc/self/root/etc/passwd", workspace.join("magic")).unwrap();
+    for name in ["etc/passwd", "virtual", "real", "relative", "magic"] {
+        let error = read(&roots, &format!("/mnt/user-data/workspace/{name}")).unwrap_err();
+        assert!(matches!(error, ResolveError::Leaves { .. }), "{name}: {error}");
+    }
+}
+
+// F070
+#[test]
+fn links_that_stay_inside_are_followed_also_absolute_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let workspace = folder.path().join("data/workspace");
+    fs::create_dir(workspace.join("a")).unwrap();
+    fs::write(workspace.join("a/file"), "here").unwrap();
+    symlink("a", workspace.join("near")).unwrap();
+    symlink("/mnt/user-data/workspace/near", workspace.join("far")).unwrap();
+    symlink("../far/file", workspace.join("a/back")).unwrap();
+    for name in ["near/file", "far/file", "a/back", "far/../near/back"] {
+        assert_eq!(
+            read(&roots, &format!("/mnt/user-data/workspace/{name}")).unwrap(),
+            "here",
+            "{name}"
+        );
+    }
+    let link = Location::parse("/mnt/user-data/workspace/near/file").unwrap();
+    assert!(roots.open_file(&link, Links::Refuse).is_err());
+}
+
+#[test]
+fn a_link_to_itself_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    symlink("loop", folder.path().join("data/workspace/loop")).unwrap();
+    symlink(
+        "/mnt/user-data/workspace/turn",
+        folder.path().join("data/workspace/turn"),
+    )
+    .unwrap();
+    for name in ["loop", "turn"] {
+        assert!(read(&roots, &format!("/mnt/user-data/workspace/{name}")).is_err());
+    }
+}
+
+#[test]
+fn only_regular_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let pipe = folder.path().join("data/outputs/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, MODE, 0).unwrap();
+    let error = read(&roots, "/mnt/user-data/outputs/pipe").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "\"/mnt/user-data/outputs/pipe\" is a pipe, expected a file"
+    );
+    assert!(matches!(
+        read(&roots, "/mnt/user-data/outputs").unwrap_err(),
+        ResolveError::WrongKind { .. }
+    ));
+    assert!(matches!(
+        read(&roots, "/mnt/user-data/outputs/none").unwrap_err(),
+        ResolveError::Missing { .. }
+    ));
+    assert_eq!(read(&roots, "/mnt/skills/one/SKILL.md").unwrap(), "skill");
+}
+
+#[test]
+fn a_file_is_written_whole_with_the_folders_above_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let path = "/mnt/user-data/workspace/a/b/file";
+    let location = Location::parse(path).unwrap();
+    roots.write(&location, b"one", MODE).unwrap();
+    roots.write(&location, b"two", MODE).unwrap();
+    assert_eq!(read(&roots, path).unwrap(), "two");
+    let names = fs::read_dir(folder.path().join("data/workspace/a/b"))
+        .unwrap()
+        .count();
+    assert_eq!(names, 1, "a temporary file was left");
+}
+
+#[test]
+fn uploads_and_skills_refuse_writes_of_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    for path in ["/mnt/user-data/uploads/secret", "/mnt/skills/one/SKILL.md"] {
+        let error = roots
+            .write(&Location::parse(path).unwrap(), b"x", MODE)
+            .unwrap_err();
+        assert!(matches!(error, ResolveError::ReadOnly { .. }), "{error}");
+    }
+    // The platform itself writes uploads.
+    roots
+        .replace(
+            &Location::parse("/mnt/user-data/uploads/new").unwrap(),
+            b"x",
+            MODE,
+        )
+        .unwrap();
+}
+
+// F069
+#[test]
+fn nothing_is_written_through_a_planted_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let workspace = folder.path().join("data/workspace");
+    symlink("../uploads/secret", workspace.join("a")).unwrap();
+    symlink("../uploads", workspace.join("folder")).unwrap();
+    for path in [
+        "/mnt/user-data/workspace/a",
+        "/mnt/user-data/workspace/folder/secret",
+        "/mnt/user-data/workspace/folder/new",
+    ] {
+        assert!(
+            roots.write(&Location::parse(path).unwrap(), b"x", MODE).is_err(),
+            "{path}"
+        );
+    }
+    assert_eq!(read(&roots, "/mnt/user-data/uploads/secret").unwrap(), "secret");
+    assert!(!folder.path().join("data/uploads/new").exists());
+}
+
+/// A file system as the rule sees it: the same names, no kernel.
+#[derive(Clone, Debug)]
+enum Node {
+    Folder(BTreeMap<String, Node>),
+    File(String),
+    Link(String),
+}
+
+/// Follows the way; `None` when there is nothing, or it leaves.
+fn model(root: &Node, way: &[String], budget: &mut u32) -> Option<String> {
+    let mut at: Vec<String> = Vec::new();
+    let mut rest: Vec<String> = way.iter().rev().cloned().collect();
+    while let Some(name) = rest.pop() {
+        let Node::Folder(entries) = node(root, &at)? else {
+            return None;
+        };
+        match name.as_str() {
+            "." => {}
+            ".." => {
+                at.pop()?;
+            }
+            name => match entries.get(name)? {
+                Node::Link(target) => {
+                    *budget = budget.checked_sub(1)?;
+                    let target = match target.strip_prefix("/mnt/user-data/workspace") {
+                        Some(inside) => {
+                            at.clear();
+                            inside.to_owned()
+                        }
+                        None if target.starts_with('/') => return None,
+                        None => target.clone(),
+                    };
+                    rest.extend(
+                        target
+                            .split('/')
+                            .rev()
+                            .filter(|name| !name.is_empty())
+                            .map(str::to_owned),
+                    );
+                }
+                _ => at.push(name.to_owned()),
+            },
+        }
+    }
+    match node(root, &at)? {
+        Node::File(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn node<'a>(root: &'a Node, at: &[String]) -> Option<&'a Node> {
+    at.iter().try_fold(root, |node, name| match node {
+        Node::Folder(entries) => entries.get(name),
+        _ => None,
+    })
+}
+
+fn build(node: &Node, path: &Path) {
+    match node {
+        Node::Folder(entries) => {
+            fs::create_dir_all(path).unwrap();
+            entries
+                .iter()
+                .for_each(|(name, node)| build(node, &path.join(name)));
+        }
+        Node::File(text) => fs::write(path, text).unwrap(),
+        Node::Link(target) => symlink(target, path).unwrap(),
+    }
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![3 => "[abc]", 1 => Just("..".to_owned()), 1 => Just(".".to_owned())]
+}
+
+fn link() -> impl Strategy<Value = Node> {
+    let way = proptest::collection::vec(name(), 1..4).prop_map(|names| names.join("/"));
+    let start = prop_oneof![
+        4 => Just(""),
+        2 => Just("/mnt/user-data/workspace/"),
+        1 => Just("/mnt/user-data/uploads/"),
+        1 => Just("/"),
+    ];
+    (start, way).prop_map(|(start, way)| Node::Link(format!("{start}{way}")))
+}
+
+fn tree() -> impl Strategy<Value = Node> {
+    let leaf = prop_oneof!["[xyz]{1,3}".prop_map(Node::File), link()];
+    leaf.prop_recursive(3, 24, 3, |inner| {
+        proptest::collection::btree_map("[abc]", inner, 0..4).prop_map(Node::Folder)
+    })
+    .prop_map(|node| match node {
+        Node::Folder(entries) => Node::Folder(entries),
+        other => Node::Folder(BTreeMap::from([("a".to_owned(), other)])),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_is_read_is_what_a_model_of_the_rule_reads(root in tree(), way in proptest::collection::vec(name(), 1..5)) {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = roots(folder.path());
+        build(&root, &folder.path().join("data/workspace"));
+        let path = format!("/mnt/user-data/workspace/{}", way.join("/"));
+        let way: Vec<String> = way.into_iter().filter(|name| name != ".").collect();
+        let expected = Location::parse(&path).ok().and_then(|_| model(&root, &way, &mut 40));
+        prop_assert_eq!(read(&roots, &path).ok(), expected, "{}", path);
+    }
+}
