@@ -1,0 +1,20 @@
+//! Pod building and Pod reading, side by side and pure: what one writes the other understands.
+
+pub mod build;
+pub mod event;
+pub mod input;
+pub mod read;
+pub mod template;
+
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+mod containers;
+mod secrets;
+mod volumes;
+
+pub use build::build_pod;
+pub use input::{Claim, FileClaim, Injection, Platform, PodInput, Skill, SkillSource, Timeouts};
+pub use read::{NodeState, PodFacts, PodState, Waiting, read_pod};
+pub use template::{Layers, ResolvedSandbox, resolve};
+pub use volumes::SOURCES;

@@ -1,0 +1,104 @@
+//! From settings to running controllers.
+
+use crate::client::{self, ConnectError};
+use crate::controllers;
+use crate::events::Events;
+use crate::health::Watches;
+use crate::http::{self, Probes};
+use crate::leader::{Election, Fence, LeadError, lead};
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+use kube::Client;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What the reconcilers of a leader work with.
+pub struct Operator {
+    /// Refuses writes once this process does not lead any more.
+    pub client: Client,
+    /// The flags.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Publishes Events.
+    pub events: Events,
+    /// Where watches report that they work.
+    pub watches: Watches,
+}
+
+/// The operator cannot start, or has to be started anew.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The metrics clash.
+    #[error("the metrics are not consistent: {0}")]
+    Metrics(#[from] prometheus::Error),
+    /// The port of the probes is taken.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// `--listen`.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// No Kubernetes.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The leadership ended.
+    #[error(transparent)]
+    Lead(#[from] LeadError),
+}
+
+/// Runs until `shutdown`, or until the leadership is lost: then the process has to be started anew.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), StartError> {
+    let (metrics, watches, fence) = (Metrics::new()?, Watches::default(), Fence::default());
+    let probes = Probes::new(metrics.clone(), watches.clone());
+    let address = settings.listen;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Listen { address, source })?;
+    let serving = CancellationToken::new();
+    let server = tokio::spawn(http::serve(listener, probes.clone(), serving.clone()));
+    let free = client::connect(&metrics, None).await?;
+    wait_for_api(&free, &shutdown).await;
+    probes.ready();
+    let fenced = client::connect(&metrics, Some(fence.clone())).await?;
+    let election = Election::new(&settings.namespace, &settings.identity);
+    let operator = Operator {
+        events: Events::new(fenced.clone(), &settings.identity),
+        client: fenced,
+        settings,
+        metrics: metrics.clone(),
+        watches,
+    };
+    let result = lead(free, election, fence, shutdown, |stop| work(operator, stop)).await;
+    metrics.leader(false);
+    serving.cancel();
+    let _ = server.await;
+    Ok(result?)
+}
+
+/// What only the leader does.
+async fn work(operator: Operator, stop: CancellationToken) {
+    operator.metrics.leader(true);
+    controllers::run(Arc::new(operator), stop).await;
+}
+
+/// A fresh cluster's API server may come up later than we do.
+async fn wait_for_api(client: &Client, shutdown: &CancellationToken) {
+    loop {
+        match client.apiserver_version().await {
+            Ok(version) => {
+                tracing::info!(version = version.git_version, "connected");
+                return;
+            }
+            Err(error) => tracing::warn!(%error, "the API server does not answer yet"),
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(Duration::from_secs(2)) => {}
+        }
+    }
+}
