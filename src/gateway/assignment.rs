@@ -4,8 +4,8 @@ use crate::limits::{command_limits, function_limits};
 use crate::skills::travels;
 use agentrun_api::names::paths::UPLOADS;
 use agentrun_api::{
-    AdmittedReason, AgentRun, CommandWork, FunctionFiles, FunctionWork, GoDuration, SandboxSpec, Skill,
-    SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
+    AdmittedReason, AgentRun, CommandWork, FunctionFiles, FunctionWork, GoDuration, SandboxPool, SandboxSpec,
+    SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
 };
 use agentrun_protocol::work::{Assignment, AttemptId, FileAccess, FileRef, Input, Limits, SkillFiles, Work};
 use jiff::Timestamp;
@@ -48,6 +48,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) skill: Option<&'a Skill>,
     /// The files of that Skill, when they travel.
     pub(crate) skill_files: Option<&'a SkillFiles>,
+    /// The pool that its sandbox is of, if it was seen.
+    pub(crate) pool: Option<&'a SandboxPool>,
     /// The sub-task that `inputFrom.task` names, if it is there.
     pub(crate) input_task: Option<&'a SubTask>,
     /// The time.
@@ -59,7 +61,8 @@ pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> 
     let run = facts.run.ok_or_else(|| wait("the AgentRun", None))?;
     let spec = &facts.subtask.spec;
     let (work, limits, skills) = work(&facts)?;
-    let sandbox = spec.sandbox.as_ref();
+    let sandbox = spec.sandbox.clone().unwrap_or_default();
+    let template = template(&sandbox, facts.pool)?;
     let namespace = facts.subtask.namespace().unwrap_or_default();
     Ok(Assignment {
         id: facts.id.clone(),
@@ -70,11 +73,9 @@ pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> 
         input: input(&facts)?,
         files: files(run),
         skills,
-        env: env(sandbox),
-        inherit_env: inherit_env(sandbox),
-        tcp: sandbox
-            .and_then(|sandbox| sandbox.egress.as_ref())
-            .is_some_and(|egress| !egress.is_empty()),
+        env: env(&sandbox, template),
+        inherit_env: inherit_env(&sandbox),
+        tcp: has_egress(&sandbox, template),
         remaining_ms: remaining_ms(spec.timeout.as_ref(), run, facts.now)?,
         limits,
     })
@@ -258,25 +259,38 @@ pub(crate) fn below_uploads(path: &str) -> &str {
     path.strip_prefix(UPLOADS).unwrap_or(path).trim_start_matches('/')
 }
 
-fn env(sandbox: Option<&SandboxSpec>) -> BTreeMap<String, String> {
-    let variables = sandbox
-        .and_then(|sandbox| sandbox.env.as_ref())
-        .into_iter()
-        .flatten();
-    variables
+/// The template of the pool that the sandbox is of.
+fn template<'a>(
+    sandbox: &SandboxSpec,
+    pool: Option<&'a SandboxPool>,
+) -> Result<Option<&'a SandboxTemplate>, NotAssignable> {
+    match (&sandbox.pool, pool) {
+        (None, _) => Ok(None),
+        (Some(_), Some(pool)) => Ok(Some(&pool.spec.template)),
+        (Some(name), None) => {
+            let what = format!("SandboxPool {name}");
+            Err(wait(&what, Some(AdmittedReason::PoolNotFound.as_str())))
+        }
+    }
+}
+
+/// The pool's variables, and over them those of the task.
+fn env(sandbox: &SandboxSpec, template: Option<&SandboxTemplate>) -> BTreeMap<String, String> {
+    let base = template.iter().flat_map(|template| &template.env);
+    let own = sandbox.env.iter().flatten();
+    base.chain(own)
         .map(|variable| (variable.name.clone(), variable.value.clone()))
         .collect()
 }
 
-fn inherit_env(sandbox: Option<&SandboxSpec>) -> Vec<String> {
-    let secrets = sandbox
-        .and_then(|sandbox| sandbox.secrets.as_ref())
-        .into_iter()
-        .flatten();
-    secrets
-        .flat_map(|secret| &secret.items)
-        .filter_map(|item| item.env.clone())
-        .collect()
+fn has_egress(sandbox: &SandboxSpec, template: Option<&SandboxTemplate>) -> bool {
+    let of_pool = template.is_some_and(|template| !template.egress.is_empty());
+    of_pool || sandbox.egress.as_ref().is_some_and(|egress| !egress.is_empty())
+}
+
+fn inherit_env(sandbox: &SandboxSpec) -> Vec<String> {
+    let items = sandbox.secrets.iter().flatten().flat_map(|secret| &secret.items);
+    items.filter_map(|item| item.env.clone()).collect()
 }
 
 /// The attempt's own time, cut to what the run has left.

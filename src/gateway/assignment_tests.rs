@@ -1,1 +1,260 @@
+use super::*;
+use crate::fixtures::{run, sha, skill, subtask};
+use crate::skills;
+use serde_json::{Value, json};
 
+struct Case {
+    subtask: SubTask,
+    run: Option<AgentRun>,
+    skill: Option<Skill>,
+    pool: Option<SandboxPool>,
+    input_task: Option<SubTask>,
+}
+
+impl Case {
+    fn command(change: impl FnOnce(&mut Value)) -> Self {
+        Self {
+            subtask: subtask(change),
+            run: Some(run(|_| ())),
+            skill: None,
+            pool: None,
+            input_task: None,
+        }
+    }
+
+    fn function(change: impl FnOnce(&mut Value)) -> Self {
+        let function = |object: &mut Value| {
+            object["spec"]["command"] = json!(null);
+            object["spec"]["function"] = json!({"skill": "math", "name": "add", "digest": "d1"});
+            change(object);
+        };
+        Self {
+            skill: Some(skill(|_| ())),
+            ..Self::command(function)
+        }
+    }
+
+    fn resolve(&self) -> Result<Assignment, NotAssignable> {
+        let id = AttemptId {
+            uid: "task-uid".into(),
+            attempt: 1,
+        };
+        let files = self
+            .skill
+            .as_ref()
+            .map(|skill| skills::folder("math", "d1", &skills::contents(skill, None)));
+        assignment(Facts {
+            id: &id,
+            subtask: &self.subtask,
+            run: self.run.as_ref(),
+            skill: self.skill.as_ref(),
+            skill_files: files.as_ref(),
+            pool: self.pool.as_ref(),
+            input_task: self.input_task.as_ref(),
+            now: "2030-01-01T00:01:00Z".parse().unwrap(),
+        })
+    }
+
+    fn never(&self) -> (&'static str, String) {
+        match self.resolve() {
+            Err(NotAssignable::Never { reason, message }) => (reason, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn waits_or_else(&self) -> Option<&'static str> {
+        match self.resolve() {
+            Err(NotAssignable::Wait { or_else, .. }) => or_else,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_command_is_assigned_with_everything_it_needs() {
+    let case = Case::command(|o| {
+        o["spec"]["input"] = json!({"a": null});
+        o["spec"]["command"]["workingDir"] = json!("/mnt/user-data/workspace");
+        o["spec"]["sandbox"] = json!({
+            "env": [{"name": "TZ", "value": "UTC"}],
+            "secrets": [{"name": "s", "items": [{"key": "k", "env": "TOKEN"}, {"key": "f", "path": "f"}]}],
+            "egress": [{"name": "db", "cidr": "192.0.2.5/32", "port": 5432, "protocol": "TCP"}],
+        });
+    });
+    let assigned = case.resolve().unwrap();
+    let work = Work::Command {
+        argv: vec!["true".into()],
+        working_dir: Some("/mnt/user-data/workspace".into()),
+    };
+    assert_eq!(assigned.work, work);
+    assert_eq!(assigned.subtask, "team-a/st-1");
+    assert_eq!((&*assigned.run_uid, &*assigned.task), ("run-uid", "build"));
+    assert_eq!(
+        assigned.input,
+        Some(Input::Inline {
+            value: json!({"a": null})
+        })
+    );
+    assert_eq!(
+        assigned.files,
+        [FileRef {
+            path: "in.csv".into(),
+            bytes: 4,
+            sha256: sha("a,b\n")
+        }]
+    );
+    assert_eq!(assigned.env, BTreeMap::from([("TZ".into(), "UTC".into())]));
+    assert_eq!(assigned.inherit_env, ["TOKEN"]);
+    assert!(assigned.tcp);
+    assert_eq!(assigned.limits, Limits::COMMAND);
+    assert_eq!(assigned.remaining_ms, 10_000);
+}
+
+#[test]
+fn a_function_comes_with_its_skill_and_its_own_limits() {
+    let assigned = Case::function(|_| ()).resolve().unwrap();
+    let Work::Function {
+        skill,
+        name,
+        file,
+        files,
+    } = &assigned.work
+    else {
+        panic!("{:?}", assigned.work)
+    };
+    assert_eq!((&**skill, &**name, &**file), ("math", "add", "functions/add.py"));
+    assert_eq!(*files, FileAccess::None);
+    assert_eq!(assigned.limits.memory_bytes, Some(64 << 20));
+    assert!(!assigned.tcp);
+    let paths: Vec<_> = assigned.skills[0]
+        .files
+        .iter()
+        .map(|file| &*file.file.path)
+        .collect();
+    assert_eq!(paths, ["SKILL.md", "functions/add.py"]);
+}
+
+#[test]
+fn a_mounted_skill_travels_not() {
+    let mut case = Case::function(|_| ());
+    case.skill = Some(skill(|o| {
+        o["spec"] = json!({"image": "skills/math"});
+        o["status"]["functions"][0]["file"] = json!("functions/add.sh");
+    }));
+    assert!(case.resolve().unwrap().skills.is_empty());
+}
+
+#[test]
+fn what_can_never_work_is_named() {
+    let changed = Case::function(|o| o["spec"]["function"]["digest"] = json!("d0")).never();
+    assert_eq!(changed.0, "InputChanged");
+    assert!(
+        changed.1.contains("d1") && changed.1.contains("d0"),
+        "{}",
+        changed.1
+    );
+    let unknown = Case::function(|o| o["spec"]["function"]["name"] = json!("sub")).never();
+    assert_eq!(unknown.0, "FunctionNotFound");
+    assert!(unknown.1.contains("it has: add"), "{}", unknown.1);
+    let agent = |o: &mut Value| {
+        o["spec"]["command"] = json!(null);
+        o["spec"]["agent"] = json!({"prompt": "hello"});
+    };
+    assert_eq!(Case::command(agent).never().0, "NotYetSupported");
+    assert_eq!(
+        Case::command(|o| o["spec"]["command"] = json!(null)).never().0,
+        "Invalid"
+    );
+}
+
+#[test]
+fn what_may_still_come_is_waited_for() {
+    let no_skill = Case {
+        skill: None,
+        ..Case::function(|_| ())
+    };
+    assert_eq!(no_skill.waits_or_else(), Some("SkillNotFound"));
+    let no_run = Case {
+        run: None,
+        ..Case::command(|_| ())
+    };
+    assert_eq!(no_run.waits_or_else(), None);
+    let no_pool = Case::command(|o| o["spec"]["sandbox"] = json!({"pool": "python"}));
+    assert_eq!(no_pool.waits_or_else(), Some("PoolNotFound"));
+}
+
+#[test]
+fn a_pool_gives_egress_and_variables_that_the_task_overrides() {
+    let mut case = Case::command(|o| {
+        o["spec"]["sandbox"] = json!({"pool": "python", "env": [{"name": "A", "value": "task"}]});
+    });
+    let pool = json!({
+        "apiVersion": "agentrun.dev/v1alpha1", "kind": "SandboxPool", "metadata": {"name": "python"},
+        "spec": {"template": {
+            "env": [{"name": "A", "value": "pool"}, {"name": "B", "value": "pool"}],
+            "egress": [{"name": "db", "cidr": "192.0.2.5/32", "port": 1, "protocol": "TCP"}],
+        }},
+    });
+    case.pool = Some(serde_json::from_value(pool).unwrap());
+    let assigned = case.resolve().unwrap();
+    assert!(assigned.tcp);
+    assert_eq!(
+        assigned.env,
+        BTreeMap::from([("A".into(), "task".into()), ("B".into(), "pool".into())])
+    );
+}
+
+#[test]
+fn the_time_is_cut_to_what_the_run_has_left() {
+    let left = |deadline: &str| Case {
+        run: Some(run(|o| o["status"]["deadline"] = json!(deadline))),
+        ..Case::command(|_| ())
+    };
+    assert_eq!(
+        left("2030-01-01T00:01:04Z").resolve().unwrap().remaining_ms,
+        4_000
+    );
+    assert_eq!(
+        left("2031-01-01T00:00:00Z").resolve().unwrap().remaining_ms,
+        10_000
+    );
+    assert_eq!(left("2030-01-01T00:00:59Z").waits_or_else(), None);
+    let unset = Case::command(|o| o["spec"]["timeout"] = json!(null))
+        .resolve()
+        .unwrap();
+    assert_eq!(unset.remaining_ms, 30 * 60 * 1000);
+}
+
+#[test]
+fn the_output_of_a_task_is_the_input_inline_or_as_a_stored_file() {
+    let mut case = Case::command(|o| o["spec"]["inputFrom"] = json!({"task": "before"}));
+    assert_eq!(case.waits_or_else(), Some("InputChanged"));
+    case.input_task = Some(subtask(|o| o["status"]["output"] = json!(null)));
+    assert_eq!(
+        case.resolve().unwrap().input,
+        Some(Input::Inline { value: json!(null) })
+    );
+    case.input_task = Some(subtask(|o| {
+        o["status"]["outputRef"] = json!({"path": "state/runs/r/o.json", "bytes": 9, "sha256": "abc"});
+    }));
+    let file = FileRef {
+        path: "state/runs/r/o.json".into(),
+        bytes: 9,
+        sha256: "abc".into(),
+    };
+    assert_eq!(case.resolve().unwrap().input, Some(Input::Stored { file }));
+    let path = Case::command(|o| o["spec"]["inputFrom"] = json!({"path": "/mnt/user-data/uploads/a.json"}));
+    let input = path.resolve().unwrap().input;
+    assert_eq!(
+        input,
+        Some(Input::File {
+            path: "/mnt/user-data/uploads/a.json".into()
+        })
+    );
+}
+
+#[test]
+fn uploads_are_named_relative_however_they_are_written() {
+    assert_eq!(below_uploads("/mnt/user-data/uploads/a/b"), "a/b");
+    assert_eq!(below_uploads("a/b"), "a/b");
+}

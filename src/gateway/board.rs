@@ -3,7 +3,7 @@
 //! Whole objects are kept only while they can be worked on; of all others a name is enough.
 
 use crate::placement::{is_over, placement};
-use agentrun_api::{AgentRun, Skill, SubTask};
+use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
 use agentrun_protocol::work::AttemptId;
 use kube::ResourceExt as _;
 use std::collections::{BTreeSet, HashMap};
@@ -58,6 +58,7 @@ pub(crate) struct Board {
     by_run: HashMap<String, BTreeSet<String>>,
     runs: HashMap<String, Arc<AgentRun>>,
     skills: HashMap<Name, Arc<Skill>>,
+    pools: HashMap<Name, Arc<SandboxPool>>,
 }
 
 #[derive(Debug)]
@@ -136,6 +137,19 @@ impl Board {
         Touched::All
     }
 
+    /// Takes a pool as it is now. Pools change rarely, too.
+    pub(crate) fn put_pool(&mut self, mut pool: SandboxPool) -> Touched {
+        pool.metadata.managed_fields = None;
+        self.pools.insert(Name::of(&pool), Arc::new(pool));
+        Touched::All
+    }
+
+    /// Forgets a pool.
+    pub(crate) fn remove_pool(&mut self, name: &Name) -> Touched {
+        self.pools.remove(name);
+        Touched::All
+    }
+
     /// Forgets all sub-tasks but these.
     pub(crate) fn retain_subtasks(&mut self, seen: &BTreeSet<String>) -> Touched {
         let gone: Vec<_> = self
@@ -162,6 +176,13 @@ impl Board {
     pub(crate) fn retain_skills(&mut self, seen: &BTreeSet<String>) -> Touched {
         self.skills
             .retain(|_, skill| skill.uid().is_some_and(|uid| seen.contains(&uid)));
+        Touched::All
+    }
+
+    /// Forgets all pools but these UIDs.
+    pub(crate) fn retain_pools(&mut self, seen: &BTreeSet<String>) -> Touched {
+        self.pools
+            .retain(|_, pool| pool.uid().is_some_and(|uid| seen.contains(&uid)));
         Touched::All
     }
 
@@ -196,6 +217,11 @@ impl Board {
     /// A skill.
     pub(crate) fn skill(&self, name: &Name) -> Option<Arc<Skill>> {
         self.skills.get(name).cloned()
+    }
+
+    /// A pool.
+    pub(crate) fn pool(&self, name: &Name) -> Option<Arc<SandboxPool>> {
+        self.pools.get(name).cloned()
     }
 
     fn unplace(&mut self, uid: &str) -> BTreeSet<String> {

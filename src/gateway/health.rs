@@ -14,10 +14,12 @@ pub(crate) enum Watch {
     AgentRuns,
     /// Skills.
     Skills,
+    /// SandboxPools.
+    SandboxPools,
 }
 
 impl Watch {
-    pub(crate) const ALL: [Self; 3] = [Self::SubTasks, Self::AgentRuns, Self::Skills];
+    pub(crate) const ALL: [Self; 4] = [Self::SubTasks, Self::AgentRuns, Self::Skills, Self::SandboxPools];
 
     /// Its label in metrics and logs.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Watch {
             Self::SubTasks => "SubTask",
             Self::AgentRuns => "AgentRun",
             Self::Skills => "Skill",
+            Self::SandboxPools => "SandboxPool",
         }
     }
 }
@@ -38,7 +41,7 @@ struct WatchState {
 /// What readiness is made of.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    watches: Mutex<[WatchState; 3]>,
+    watches: Mutex<[WatchState; 4]>,
     certificate: AtomicBool,
     stopping: AtomicBool,
 }
@@ -99,7 +102,7 @@ impl Health {
         Watch::ALL.into_iter().find_map(problem)
     }
 
-    fn lock(&self) -> MutexGuard<'_, [WatchState; 3]> {
+    fn lock(&self) -> MutexGuard<'_, [WatchState; 4]> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

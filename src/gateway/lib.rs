@@ -35,10 +35,13 @@ mod text;
 mod tls;
 mod watcher;
 
+#[cfg(test)]
+mod channel_tests;
+
 pub use error::{CertificateError, GatewayError};
 pub use settings::Settings;
 
-use agentrun_api::{AgentRun, Skill, SubTask};
+use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
 use auth::TokenReviewer;
 use gateway::Gateway;
 use std::future::Future;
@@ -73,6 +76,10 @@ async fn run_with(
     background.spawn(watcher::follow::<SubTask>(client.clone(), Arc::clone(&gateway)));
     background.spawn(watcher::follow::<AgentRun>(client.clone(), Arc::clone(&gateway)));
     background.spawn(watcher::follow::<Skill>(client.clone(), Arc::clone(&gateway)));
+    background.spawn(watcher::follow::<SandboxPool>(
+        client.clone(),
+        Arc::clone(&gateway),
+    ));
     tokio::pin!(shutdown);
     let certificate = tokio::select! {
         certificate = Certificate::wait_for(settings.tls_dir) => certificate,

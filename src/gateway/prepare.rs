@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use crate::objects::Age;
 use crate::skills;
 use crate::text::chain;
-use agentrun_api::{Skill, SubTask};
+use agentrun_api::{SandboxPool, Skill, SubTask};
 use agentrun_core::names::subtask_name;
 use agentrun_protocol::work::{Assignment, SkillFiles};
 use jiff::Timestamp;
@@ -30,6 +30,7 @@ pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, 
         Some(skill) => skill_files(gateway, skill).await.map_err(unavailable)?,
         None => None,
     };
+    let pool = pool_of(gateway, &live.subtask);
     let input_task = input_task(gateway, live).await.map_err(unavailable)?;
     let assignment = assignment(Facts {
         id: &live.id,
@@ -37,6 +38,7 @@ pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, 
         run: live.run.as_deref(),
         skill: skill.as_deref(),
         skill_files: skill_files.as_deref(),
+        pool: pool.as_deref(),
         input_task: input_task.as_ref(),
         now: Timestamp::now(),
     })?;
@@ -58,6 +60,14 @@ fn unavailable(error: kube::Error) -> NotAssignable {
 fn skill_of(gateway: &Gateway, subtask: &SubTask) -> Option<Arc<Skill>> {
     let name = subtask.spec.function.as_ref()?.skill.clone();
     gateway.board().skill(&Name {
+        namespace: subtask.namespace()?,
+        name,
+    })
+}
+
+fn pool_of(gateway: &Gateway, subtask: &SubTask) -> Option<Arc<SandboxPool>> {
+    let name = subtask.spec.sandbox.as_ref()?.pool.clone()?;
+    gateway.board().pool(&Name {
         namespace: subtask.namespace()?,
         name,
     })

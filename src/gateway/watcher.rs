@@ -4,7 +4,7 @@ use crate::board::{Board, Name, Touched};
 use crate::gateway::Gateway;
 use crate::health::Watch;
 use crate::text::chain;
-use agentrun_api::{AgentRun, Skill, SubTask};
+use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::Api;
 use kube::core::{DeserializeGuard, ObjectMeta};
@@ -60,14 +60,30 @@ impl Followed for Skill {
         board.put_skill(self)
     }
     fn remove(metadata: &ObjectMeta, board: &mut Board) -> Touched {
-        let namespace = metadata.namespace.clone().unwrap_or_default();
-        board.remove_skill(&Name {
-            namespace,
-            name: metadata.name.clone().unwrap_or_default(),
-        })
+        board.remove_skill(&name(metadata))
     }
     fn retain(seen: &BTreeSet<String>, board: &mut Board) -> Touched {
         board.retain_skills(seen)
+    }
+}
+
+impl Followed for SandboxPool {
+    const WATCH: Watch = Watch::SandboxPools;
+    fn put(self, board: &mut Board) -> Touched {
+        board.put_pool(self)
+    }
+    fn remove(metadata: &ObjectMeta, board: &mut Board) -> Touched {
+        board.remove_pool(&name(metadata))
+    }
+    fn retain(seen: &BTreeSet<String>, board: &mut Board) -> Touched {
+        board.retain_pools(seen)
+    }
+}
+
+fn name(metadata: &ObjectMeta) -> Name {
+    Name {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
     }
 }
 

@@ -1,1 +1,218 @@
+use super::*;
+use crate::fixtures::{POD, TASK, subtask};
+use agentrun_api::Json;
+use agentrun_protocol::result::AttemptResult;
 
+fn now() -> Timestamp {
+    "2030-01-01T00:00:10Z".parse().unwrap()
+}
+
+fn key(attempt: i32) -> Key {
+    Key {
+        id: AttemptId {
+            uid: TASK.into(),
+            attempt,
+        },
+        pod_uid: POD.into(),
+        waited: None,
+    }
+}
+
+fn result(change: impl FnOnce(&mut Value)) -> Report {
+    let mut result = json!({
+        "ending": "Success", "reason": "Completed", "output": {"answer": null}, "exitCode": 0,
+        "stdoutTail": "done", "timing": {"startMs": 20, "runMs": 3000},
+        "usage": {"peakMemoryBytes": 1024, "cpuMs": 7}, "isolation": "Verified", "processTreeEmpty": true,
+    });
+    change(&mut result);
+    serde_json::from_value::<AttemptResult>(result).unwrap().into()
+}
+
+fn failure() -> Report {
+    result(|r| {
+        r["ending"] = json!("Error");
+        r["reason"] = json!("ExitCode");
+        r["output"] = json!(null);
+    })
+}
+
+/// The written values by path below the status; removals are null.
+fn written(plan: Plan) -> std::collections::BTreeMap<String, Value> {
+    let Plan::Write(Value::Array(operations)) = plan else {
+        panic!("{plan:?}")
+    };
+    let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"});
+    assert_eq!(operations[0], test, "every write begins with the test");
+    let rest = operations[1..].iter();
+    rest.map(|operation| {
+        let path = operation["path"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("/status/")
+            .unwrap();
+        (path.to_owned(), operation["value"].clone())
+    })
+    .collect()
+}
+
+#[test]
+fn a_success_is_stored_whole_in_one_write_with_its_null_members() {
+    let written = written(plan(&subtask(|_| ()), &key(1), &result(|_| ()), false, now()));
+    for (path, value) in [
+        ("attempts/0/outcome", json!("Success")),
+        ("attempts/0/reason", json!("Completed")),
+        ("attempts/0/finished", json!("2030-01-01T00:00:10.000000Z")),
+        ("outcome", json!("Success")),
+        ("reason", json!("Completed")),
+        ("phase", json!("Finished")),
+        ("output", json!({"answer": null})),
+        ("exitCode", json!(0)),
+        ("stdoutTail", json!("done")),
+        ("timing", json!({"queuedMs": 1000, "startMs": 20, "runMs": 3000})),
+        ("usage", json!({"peakMemory": 1024, "cpu": 7})),
+        ("sandbox/isolation", json!("Verified")),
+    ] {
+        assert_eq!(written.get(path), Some(&value), "{path}");
+    }
+    assert!(!written.contains_key("message"));
+}
+
+#[test]
+fn an_end_that_is_retried_writes_no_outcome() {
+    let twice = subtask(|o| o["spec"]["retry"] = json!({"attempts": 2, "backoff": "1s"}));
+    let written = written(plan(&twice, &key(1), &failure(), false, now()));
+    assert_eq!(written["attempts/0/outcome"], json!("Error"));
+    assert_eq!(written["phase"], json!("Pending"));
+    assert!(written.contains_key("nextAttemptTime"));
+    assert!(!written.contains_key("outcome"));
+}
+
+#[test]
+fn under_a_stop_the_end_is_an_attempt_only_and_the_operator_decides() {
+    let cancelled = result(|r| {
+        r["ending"] = json!("Cancelled");
+        r["reason"] = json!("Cancelled");
+    });
+    let written = written(plan(&subtask(|_| ()), &key(1), &cancelled, true, now()));
+    assert_eq!(written["attempts/0/outcome"], json!("Cancelled"));
+    for path in ["outcome", "phase", "nextAttemptTime", "reason"] {
+        assert!(!written.contains_key(path), "{path}");
+    }
+}
+
+#[test]
+fn a_cancel_that_nobody_asked_for_is_evidence() {
+    let drained = result(|r| r["ending"] = json!("Cancelled"));
+    let written = written(plan(&subtask(|_| ()), &key(1), &drained, false, now()));
+    assert_eq!(written.keys().collect::<Vec<_>>(), ["stdoutTail"]);
+}
+
+#[test]
+fn a_lost_executor_is_evidence() {
+    let written = written(plan(
+        &subtask(|_| ()),
+        &key(1),
+        &Report::lost("out", "err"),
+        false,
+        now(),
+    ));
+    assert_eq!(written.keys().collect::<Vec<_>>(), ["stderrTail", "stdoutTail"]);
+    let nothing = plan(&subtask(|_| ()), &key(1), &Report::lost("", ""), false, now());
+    assert_eq!(nothing, Plan::Drop("there is nothing to store"));
+}
+
+#[test]
+fn what_an_earlier_attempt_left_is_removed() {
+    let second = subtask(|o| {
+        o["status"]["attempts"] = json!([
+            {"number": 1, "podUID": "old", "outcome": "Error"},
+            {"number": 2, "podUID": POD},
+        ]);
+        o["status"]["message"] = json!("first attempt failed");
+        o["status"]["stderrTail"] = json!("oops");
+    });
+    let written = written(plan(&second, &key(2), &result(|_| ()), false, now()));
+    assert_eq!(written["message"], Value::Null);
+    assert_eq!(written["stderrTail"], Value::Null);
+    assert_eq!(written["attempts/1/outcome"], json!("Success"));
+}
+
+#[test]
+fn repeats_late_and_foreign_results_are_dropped() {
+    type Change = fn(&mut Value);
+    let table: [(&str, Change, i32); 5] = [
+        (
+            "the sub-task has its outcome",
+            |o| o["status"]["outcome"] = json!("Timeout"),
+            1,
+        ),
+        (
+            "the attempt has its end",
+            |o| o["status"]["attempts"][0]["outcome"] = json!("Error"),
+            1,
+        ),
+        (
+            "it is not the newest attempt",
+            |o| o["status"]["attempts"][0]["number"] = json!(2),
+            1,
+        ),
+        (
+            "the attempt belongs to another Pod",
+            |o| o["status"]["attempts"][0]["podUID"] = json!("other"),
+            1,
+        ),
+        (
+            "another object has that name now",
+            |o| o["metadata"]["uid"] = json!("other"),
+            1,
+        ),
+    ];
+    for (cause, change, attempt) in table {
+        assert_eq!(
+            plan(&subtask(change), &key(attempt), &result(|_| ()), false, now()),
+            Plan::Drop(cause)
+        );
+    }
+}
+
+#[test]
+fn required_criteria_that_nobody_checked_are_not_accepted() {
+    let required = |attempts: i32| {
+        subtask(move |o| {
+            o["spec"]["acceptance"] = json!(["file:a exists"]);
+            o["spec"]["acceptancePolicy"] = json!("Require");
+            o["spec"]["retry"] = json!({"attempts": attempts});
+        })
+    };
+    let again = written(plan(&required(2), &key(1), &result(|_| ()), false, now()));
+    assert!(!again.contains_key("outcome"));
+    let last = written(plan(&required(1), &key(1), &result(|_| ()), false, now()));
+    assert_eq!(last["outcome"], json!("Success"));
+}
+
+#[test]
+fn start_time_counts_from_the_assignment_but_never_more_than_has_passed() {
+    let start = |seconds: i64| {
+        let key = Key {
+            waited: Some(SignedDuration::from_secs(seconds)),
+            ..key(1)
+        };
+        written(plan(&subtask(|_| ()), &key, &result(|_| ()), false, now()))["timing"]["startMs"].clone()
+    };
+    assert_eq!(start(2), json!(2020));
+    // Assigned at second 1, now is second 10, the work took 3: six are left.
+    assert_eq!(start(500), json!(6000));
+}
+
+#[test]
+fn an_output_of_null_is_an_output() {
+    let report = Report {
+        output: Some(Json(Value::Null)),
+        ..result(|_| ())
+    };
+    let Plan::Write(patch) = plan(&subtask(|_| ()), &key(1), &report, false, now()) else {
+        panic!()
+    };
+    let add = json!({"op": "add", "path": "/status/output", "value": null});
+    assert!(patch.as_array().unwrap().contains(&add));
+}
