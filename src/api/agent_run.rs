@@ -29,7 +29,7 @@ use crate::{
     derive = "Default",
     doc = "AgentRun is one turn of work: a goal for a lead agent that plans and delegates, or a fixed plan of tasks, \
            or both. Every piece of it runs in a locked-down sandbox, and all of them share one user-data volume.",
-    validation = Rule::new(rules::PHASE_IS_FINAL).message(rules::PHASE_IS_FINAL_MESSAGE),
+    validation = rules::phase_is_final(),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Done", type_ = "string", json_path = ".status.done", description = "Ended sub-tasks of all"),
     printcolumn(name = "Failed", type_ = "integer", json_path = ".status.counts.failed"),

@@ -2,6 +2,11 @@
 //!
 //! Group `agentrun.dev`, version `v1alpha1`; all namespaced, all in the category `agentrun`.
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "two print columns of one type look like a repetition to it"
+)]
+
 mod agent_run;
 mod agent_spec;
 mod common;

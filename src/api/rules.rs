@@ -3,6 +3,10 @@
 //! Rules about a field that may be taken away stand at its parent: a rule at the field itself would not run
 //! then. A field without a type (`input`) cannot be named in a rule, and reserved words are escaped
 //! (`self.__function__`).
+//!
+//! One gap is known, and no rule can close it: objects without declared fields (`params`) compare as equal when the
+//! one has as many members as the other and those with the same name are equal. So a changed value is refused,
+//! and a renamed member is not.
 
 use kube::core::{Reason, Rule};
 
@@ -94,21 +98,26 @@ pub(crate) fn sub_task() -> Vec<Rule> {
 }
 
 /// The rule at the root of a SubTask. One at `status` would be passed by `status: null`.
-pub(crate) const OUTCOME_IS_FINAL: &str = "!has(oldSelf.status) || !has(oldSelf.status.outcome) || \
-     (has(self.status) && has(self.status.outcome) && self.status.outcome == oldSelf.status.outcome)";
-
-/// Its message.
-pub(crate) const OUTCOME_IS_FINAL_MESSAGE: &str =
-    "status.outcome is final: it can neither change nor be removed";
+pub(crate) fn outcome_is_final() -> Rule {
+    let text = "!has(oldSelf.status) || !has(oldSelf.status.outcome) || \
+         (has(self.status) && has(self.status.outcome) && self.status.outcome == oldSelf.status.outcome)";
+    rule(
+        text,
+        "status.outcome is final: it can neither change nor be removed",
+    )
+    .field_path(".status.outcome")
+    .reason(Reason::FieldValueForbidden)
+}
 
 /// The rule at the root of an AgentRun.
-pub(crate) const PHASE_IS_FINAL: &str = "!has(oldSelf.status) || !has(oldSelf.status.phase) || \
-     !(oldSelf.status.phase in ['Succeeded', 'Failed', 'Cancelled']) || \
-     (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)";
-
-/// Its message.
-pub(crate) const PHASE_IS_FINAL_MESSAGE: &str =
-    "status.phase is final once it is Succeeded, Failed or Cancelled: it can neither change nor be removed";
+pub(crate) fn phase_is_final() -> Rule {
+    let text = "!has(oldSelf.status) || !has(oldSelf.status.phase) || \
+         !(oldSelf.status.phase in ['Succeeded', 'Failed', 'Cancelled']) || \
+         (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)";
+    rule(text, "status.phase is final once it is Succeeded, Failed or Cancelled: it can neither change nor be removed")
+        .field_path(".status.phase")
+        .reason(Reason::FieldValueForbidden)
+}
 
 /// Rules of one of `AgentRun.spec.tasks`.
 pub(crate) fn task_template() -> Vec<Rule> {

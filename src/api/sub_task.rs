@@ -25,7 +25,7 @@ use crate::{
     derive = "PartialEq",
     doc = "SubTask is one piece of an AgentRun's work with its own sandbox, limits, outcome and verdict. The operator \\
            makes them; deleting one of a live run cancels it.",
-    validation = Rule::new(rules::OUTCOME_IS_FINAL).message(rules::OUTCOME_IS_FINAL_MESSAGE),
+    validation = rules::outcome_is_final(),
     printcolumn(name = "Run", type_ = "string", json_path = ".spec.runRef.name"),
     printcolumn(name = "Task", type_ = "string", json_path = ".spec.task"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),

@@ -1,6 +1,8 @@
-//! The texts that stand in objects and on volumes: condition types, reasons, labels, finalizers, paths.
+//! The texts that stand in objects, in environments and on volumes.
 
 pub mod conditions;
+pub mod env;
 pub mod labels;
+pub mod objects;
 pub mod paths;
 pub mod reasons;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use agentrun_api::{crd_file_name, crd_yaml, crds};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 /// Folder of the committed definitions.
@@ -197,10 +198,7 @@ fn every_rule_has_a_message() {
 }
 
 /// Calls `each` with every schema of a definition and its path.
-fn schemas(
-    crd: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    each: &mut dyn FnMut(&str, &Value),
-) {
+fn schemas(crd: &CustomResourceDefinition, each: &mut dyn FnMut(&str, &Value)) {
     let schema = crd.spec.versions[0].schema.as_ref().unwrap();
     let tree = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
     below(&tree, &crd.spec.names.kind, each);

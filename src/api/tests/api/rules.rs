@@ -1,24 +1,25 @@
 //! Every rule with a case that passes and one that does not, by the message that the user reads.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use agentrun_api::crds;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
 
+/// The schema of every kind as it is installed.
+static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let schema = |crd: CustomResourceDefinition| {
+        let version = crd.spec.versions.into_iter().next().unwrap();
+        let schema = version.schema.unwrap().open_api_v3_schema.unwrap();
+        (crd.spec.names.kind, serde_json::to_value(schema).unwrap())
+    };
+    crds().into_iter().map(schema).collect()
+});
+
 /// The messages of the rules that refuse `new`, created or, with `old`, updated.
 pub(crate) fn violations(kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
-    let crd = crds()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == kind)
-        .unwrap();
-    let schema = crd.spec.versions[0]
-        .schema
-        .as_ref()
-        .unwrap()
-        .open_api_v3_schema
-        .clone()
-        .unwrap();
-    let schema = serde_json::to_value(schema).unwrap();
-    match Validator::new().validate(&schema, new, old) {
+    match Validator::new().validate(&SCHEMAS[kind], new, old) {
         Ok(()) => Vec::new(),
         Err(errors) => errors.iter().map(|error| error.message.clone()).collect(),
     }
@@ -389,24 +390,8 @@ fn every_field_of_a_run_is_either_fixed_or_named_as_changeable() {
 
 /// Names of the fields of a kind's spec in alphabetical order.
 fn spec_fields(kind: &str) -> Vec<String> {
-    let crd = crds()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == kind)
-        .unwrap();
-    let schema = crd.spec.versions[0]
-        .schema
-        .as_ref()
-        .unwrap()
-        .open_api_v3_schema
-        .clone()
-        .unwrap();
-    schema.properties.unwrap()["spec"]
-        .properties
-        .as_ref()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect()
+    let fields = SCHEMAS[kind].pointer("/properties/spec/properties").unwrap();
+    fields.as_object().unwrap().keys().cloned().collect()
 }
 
 // F021
