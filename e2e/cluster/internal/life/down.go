@@ -47,7 +47,7 @@ func takeDown(s settings.Settings, what remains) error {
 		return nil
 	}
 	if !pathExists(s.Path(marker)) {
-		if empty(s.State) {
+		if os.Remove(s.State) == nil { // it was empty
 			return nil
 		}
 		return fmt.Errorf("%s was not made by up and is left alone: give another CLUSTER_STATE", s.State)
@@ -62,11 +62,6 @@ func takeDown(s settings.Settings, what remains) error {
 		return err
 	}
 	return removeState(s, what)
-}
-
-func empty(folder string) bool {
-	entries, err := os.ReadDir(folder)
-	return err == nil && len(entries) == 0
 }
 
 // endProcesses kills PID 1: with it the kernel ends everything in its pid namespace. Others that

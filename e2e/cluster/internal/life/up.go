@@ -93,11 +93,15 @@ func bringUp(s settings.Settings, mode node.Mode, began time.Time, out io.Writer
 	})
 }
 
+// makeState puts the marker in first: killed at any point, it leaves what `down` removes.
 func makeState(s settings.Settings) error {
-	if err := os.MkdirAll(s.Path("log"), 0o700); err != nil {
+	if err := os.MkdirAll(s.State, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(s.Path(marker), nil, 0o600)
+	if err := os.WriteFile(s.Path(marker), nil, 0o600); err != nil {
+		return err
+	}
+	return os.MkdirAll(s.Path("log"), 0o700)
 }
 
 // prepareMachine makes the folders that the cluster mounts its own on. They are locked until
