@@ -1,8 +1,8 @@
-//! What a program may touch: no new privileges, Landlock, seccomp.
+//! What a program may touch: no new privileges, fewer capabilities, Landlock, seccomp.
 
 use crate::explain::NotStarted;
 use crate::options::Settings;
-use crate::{seccomp, sys};
+use crate::{privileges, seccomp, sys};
 use agentrun_protocol::executor::Exec;
 use agentrun_protocol::work::FileAccess;
 use landlock::{
@@ -26,6 +26,8 @@ pub(crate) fn confine(
     landlock_required: bool,
 ) -> Result<(), NotStarted> {
     rustix::thread::set_no_new_privs(true).map_err(|error| NotStarted::unconfined("no_new_privs", error))?;
+    privileges::drop_all_but_files()
+        .map_err(|error| NotStarted::unconfined("loss of capabilities", error))?;
     let abi = sys::landlock_abi().min(NEWEST);
     if abi > 0 {
         landlock(exec, settings, scratch, abi).map_err(|error| NotStarted::unconfined("Landlock", error))?;

@@ -22,6 +22,7 @@ mod mounts;
 mod options;
 mod output_file;
 mod peer;
+mod privileges;
 mod program;
 pub mod resolve;
 mod scratch;

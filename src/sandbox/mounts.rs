@@ -6,7 +6,7 @@
 use agentrun_protocol::executor::ExpectedMount;
 
 /// Mount points that container runtimes make themselves.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "/",
     "/proc",
     "/sys",
@@ -15,6 +15,8 @@ const OWN: [&str; 8] = [
     "/etc/hostname",
     "/etc/resolv.conf",
     "/run/.containerenv",
+    // CRI-O makes it, empty; what is mounted below it is nobody's own.
+    "/run/secrets",
 ];
 const OWN_BELOW: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
 

@@ -165,9 +165,9 @@ impl Supervisor {
 
     /// Waits for the whole input when the program gets it as a file. Gives an end if it shall not start.
     fn gather(&mut self) -> Result<Option<ProcessEnd>, SuperviseError> {
+        // The first messages may have come together with the job.
+        self.listen()?;
         while self.job.exec.io_files && !self.spool.is_complete() {
-            poll(&mut [self.executor.interest(true)], None)?;
-            self.listen()?;
             if self.kill.is_some() {
                 return Ok(Some(ProcessEnd::Signalled {
                     signal: Signal::TERM.as_raw(),
@@ -176,6 +176,8 @@ impl Supervisor {
             if let Some(error) = self.refused_stdin.take() {
                 return Ok(Some(refused(&error)));
             }
+            poll(&mut [self.executor.interest(true)], None)?;
+            self.listen()?;
         }
         Ok(None)
     }

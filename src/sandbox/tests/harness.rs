@@ -1,10 +1,14 @@
 //! A runtime for one executor: a socket, and blocking reads with a deadline.
 
 use agentrun_protocol::Blob;
-use agentrun_protocol::executor::{CallId, Ended, Exec, ProcessEnd, Stream, ToExecutor, ToRuntime};
+use agentrun_protocol::executor::{
+    CallId, Ended, Exec, ExpectedMount, ProcessEnd, Stream, ToExecutor, ToRuntime,
+};
 use agentrun_protocol::frame::{Decoder, MAX_BLOB, encode};
 use agentrun_protocol::work::{FileAccess, Limits};
+use rustix::process::Pid;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -58,29 +62,10 @@ impl Sandbox {
     }
 
     pub(crate) fn start_with(variables: &[(&str, &str)]) -> Sandbox {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["tmp", "data/uploads", "data/workspace", "data/outputs"] {
-            std::fs::create_dir_all(folder.path().join(name)).unwrap();
-        }
-        let socket = folder.path().join("executor.sock");
-        let listener = UnixListener::bind(&socket).unwrap();
-        let process = command(folder.path(), &socket)
-            .envs(variables.iter().copied())
-            .spawn()
-            .unwrap();
-        let (connection, _) = listener.accept().unwrap();
-        connection.set_read_timeout(Some(DEADLINE)).unwrap();
-        let mut sandbox = Sandbox {
-            folder,
-            process,
-            landlock_abi: 0,
-            connection,
-            decoder: Decoder::default(),
-            next_id: 1,
-        };
-        // `unshare` mounts a new /proc, which covers the machine's; nothing else is a mount of the test's.
+        let mut sandbox = Sandbox::connect(variables);
+        let mounts = sandbox.mounts();
         sandbox.send(&ToExecutor::Expect {
-            mounts: sandbox.mounts(),
+            mounts,
             landlock_required: false,
         });
         match sandbox.receive() {
@@ -90,13 +75,54 @@ impl Sandbox {
         sandbox
     }
 
+    /// Expects a mount that is not there.
+    pub(crate) fn refused() -> (String, Sandbox) {
+        let mut sandbox = Sandbox::connect(&[]);
+        let mut mounts = sandbox.mounts();
+        mounts.push(ExpectedMount {
+            path: "/dev/nowhere".into(),
+            read_only: true,
+        });
+        sandbox.send(&ToExecutor::Expect {
+            mounts,
+            landlock_required: false,
+        });
+        match sandbox.receive() {
+            ToRuntime::Refused { message } => (message, sandbox),
+            other => panic!("expected Refused, got {other:?}"),
+        }
+    }
+
+    fn connect(variables: &[(&str, &str)]) -> Sandbox {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["tmp", "data/uploads", "data/workspace", "data/outputs"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let socket = folder.path().join("executor.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let process = command(folder.path(), &socket)
+            .envs(variables.iter().copied())
+            .spawn()
+            .unwrap();
+        let (connection, _) = listener.accept().unwrap();
+        connection.set_read_timeout(Some(DEADLINE)).unwrap();
+        Sandbox {
+            folder,
+            process,
+            landlock_abi: 0,
+            connection,
+            decoder: Decoder::default(),
+            next_id: 1,
+        }
+    }
+
     /// The machine's own mounts, so that the check has nothing to refuse.
-    fn mounts(&self) -> Vec<agentrun_protocol::executor::ExpectedMount> {
-        let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", self.process.id())).unwrap();
+    fn mounts(&self) -> Vec<ExpectedMount> {
+        let table = fs::read_to_string(format!("/proc/{}/mountinfo", self.process.id())).unwrap();
         let paths = table.lines().filter_map(|line| line.split(' ').nth(4));
         let unescaped = paths.map(|path| path.replace("\\040", " "));
         unescaped
-            .map(|path| agentrun_protocol::executor::ExpectedMount {
+            .map(|path| ExpectedMount {
                 path,
                 read_only: false,
             })
@@ -224,6 +250,57 @@ impl Sandbox {
         }
     }
 
+    /// The executor: the child of `unshare`, or what was started itself.
+    pub(crate) fn executor_pid(&self) -> Pid {
+        let started = self.process.id();
+        let executor = if is_root() { children(started)[0] } else { started };
+        pid(executor)
+    }
+
+    /// Supervisors.
+    pub(crate) fn children_of_executor(&self) -> Vec<Pid> {
+        children(self.executor_pid().as_raw_nonzero().get().cast_unsigned())
+            .into_iter()
+            .map(pid)
+            .collect()
+    }
+
+    /// The most resident memory of the executor and its supervisors so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let mut processes = self.children_of_executor();
+        processes.push(self.executor_pid());
+        let peaks = processes.into_iter().filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmHWM:"))?
+                .trim()
+                .strip_suffix(" kB")?;
+            line.parse::<u64>().ok()
+        });
+        peaks.max().unwrap() * 1024
+    }
+
+    /// Waits until a program of this name, below the executor, sleeps in a read or write.
+    pub(crate) fn wait_until_blocked(&self, name: &str) {
+        eventually(name, || {
+            let mut queue = vec![self.executor_pid().as_raw_nonzero().get().cast_unsigned()];
+            while let Some(process) = queue.pop() {
+                queue.extend(children(process));
+                let comm = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+                let call = fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
+                let blocked = call
+                    .split(' ')
+                    .next()
+                    .is_some_and(|number| matches!(number, "0" | "1" | "63" | "64"));
+                if comm.trim() == name && blocked {
+                    return true;
+                }
+            }
+            false
+        });
+    }
+
     /// Ends the connection, as a runtime that dies does, and waits for the executor's end.
     pub(crate) fn disconnect(self) -> std::process::ExitStatus {
         let Sandbox {
@@ -235,6 +312,17 @@ impl Sandbox {
         drop(connection);
         process.wait().unwrap()
     }
+}
+
+fn pid(number: u32) -> Pid {
+    Pid::from_raw(number.cast_signed()).unwrap()
+}
+
+fn children(process: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    list.split_ascii_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect()
 }
 
 fn command(folder: &Path, socket: &Path) -> Command {
@@ -265,8 +353,8 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Living processes of the machine whose command line contains this.
 pub(crate) fn processes_with(word: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     lines
         .filter(|line| String::from_utf8_lossy(line).contains(word))
         .count()

@@ -3,5 +3,9 @@
 //! Where this runs as root the executor gets a pid namespace of its own, as in a container: there it is
 //! PID 1, and a `kill -9 -1` cannot reach the machine.
 
+mod confinement;
 mod harness;
 mod life;
+mod limits;
+mod streams;
+mod tree;
