@@ -68,7 +68,15 @@ fn duplicate_keys_are_found_behind_escapes_and_only_within_one_object() {
 #[test]
 fn lone_surrogates_and_invalid_utf8_do_not_survive() {
     check(r#""\ud83d\ude00""#, true);
-    for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dA""#, r#""\ud83dx""#] {
+    for text in [
+        r#""\ud83d""#,
+        r#""\ude00""#,
+        r#""\ud83dx""#,
+        r#""\ud83d\n""#,
+        r#""\ud83d\u0041""#,
+        r#""\ud83d\ud83d""#,
+        r#""\ude00\ud83d""#,
+    ] {
         check(text, false);
     }
     assert!(!survives(b"\"\xf0\""));

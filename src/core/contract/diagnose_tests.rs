@@ -126,6 +126,14 @@ fn limits_that_were_hit_name_their_field() {
     );
 }
 
+#[test]
+fn the_last_line_that_says_something_decides() {
+    let stderr = "warning: Permission denied: /root/.cache\nImportError: No module named foo\nbye\n";
+    exit(stderr, SubTaskReason::ModuleNotFound, &["\"foo\""]);
+    let stderr = format!("Permission denied\n{}", "line\n".repeat(LINES));
+    exit(&stderr, SubTaskReason::ExitCode, &["ends with `line`"]);
+}
+
 // F082
 #[test]
 fn a_full_volume_is_a_reason_of_its_own() {

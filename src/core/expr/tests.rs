@@ -709,3 +709,12 @@ const TOKENS: [&str; 52] = [
     "\n",
     "9223372036854775808",
 ];
+
+#[test]
+fn templates_and_scopes_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Template>();
+    shared::<Expression>();
+    shared::<RunScope<'static>>();
+    shared::<TemplateError>();
+}
