@@ -3,10 +3,12 @@
 pub mod backoff;
 pub mod conditions;
 pub mod contract;
+pub mod digest;
 pub mod expr;
 pub mod names;
 pub mod plan;
 pub mod settle;
+pub mod skill;
 pub mod survives;
 
 mod decimal;
