@@ -1,0 +1,115 @@
+//! Puts the facts of a call before the contract of `agentrun-core`.
+
+use super::call::{EndedBy, Over};
+use super::output::{self, Placed};
+use super::record::Record;
+use crate::store::evidence::Evidence;
+use agentrun_api::SubTaskReason;
+use agentrun_core::contract::{self, Call, Delivery, Judgement, Output};
+use agentrun_protocol::executor::MAX_OUTPUT_FILE;
+use agentrun_protocol::result::Ending;
+use agentrun_protocol::work::Work;
+use std::io;
+
+/// The largest document that is judged (1 MiB), of a function as of a command. A parsed document takes up to
+/// twenty times its bytes, and the container has 64 MiB.
+pub(super) const MAX_DOCUMENT: u64 = MAX_OUTPUT_FILE;
+/// Bytes of each tail in a result.
+const TAIL: usize = 2048;
+
+/// What the result says of the work itself.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) ending: Ending,
+    pub(super) reason: SubTaskReason,
+    pub(super) message: String,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: Option<Placed>,
+}
+
+/// The end of stdout, and head and end of stderr, for people.
+pub(super) fn tails(record: &Record) -> (String, String) {
+    (
+        record.stdout.ends().tail(TAIL),
+        record.stderr.ends().head_and_tail(TAIL),
+    )
+}
+
+/// Whether `stdout` is one whole document.
+pub(super) fn is_document(stdout: &[u8]) -> bool {
+    contract::parse_stdout(stdout).is_ok()
+}
+
+/// Judges the call and puts its output in its place. `limit_ms` is the time that it had. Blocks.
+pub(super) fn judge(
+    work: &Work,
+    over: &Over,
+    record: &Record,
+    limit_ms: u64,
+    evidence: &Evidence,
+) -> io::Result<Verdict> {
+    let kept = record.stdout.head(MAX_DOCUMENT)?;
+    let (stdout_tail, _) = tails(record);
+    let delivery = match work {
+        Work::Function { .. } => Delivery::Stdout {
+            kept: &kept,
+            total: record.stdout.total(),
+        },
+        Work::Command { .. } => Delivery::File {
+            file: over
+                .output_file
+                .as_ref()
+                .map(|(bytes, total)| (bytes.as_slice(), *total)),
+            stdout_tail: &stdout_tail,
+        },
+    };
+    let call = Call {
+        ended_by: ended_by(over.ended_by, limit_ms),
+        process: &over.ended.end,
+        too_many_processes: over.ended.too_many_processes,
+        blocked_on_stdin: over.ended.blocked_on_stdin,
+        delivery,
+        stderr: &record.stderr.ends().tail(super::record::ENDS),
+    };
+    let judgement = contract::judge(&call);
+    let output = judgement
+        .output
+        .as_ref()
+        .map(|output| place(output, evidence))
+        .transpose()?;
+    let Judgement {
+        ending,
+        reason,
+        message,
+        code,
+        exit_code,
+        ..
+    } = judgement;
+    let message = match code {
+        Some(code) if !message.contains(&code) => format!("{code}: {message}"),
+        _ => message,
+    };
+    Ok(Verdict {
+        ending,
+        reason,
+        message,
+        exit_code,
+        output,
+    })
+}
+
+fn ended_by(by: Option<EndedBy>, limit_ms: u64) -> contract::EndedBy {
+    match by {
+        None | Some(EndedBy::Evidence) => contract::EndedBy::Itself,
+        Some(EndedBy::Deadline) => contract::EndedBy::Timeout { limit_ms },
+        Some(EndedBy::Cancel) => contract::EndedBy::Cancel,
+        Some(EndedBy::Complete) => contract::EndedBy::Lingering,
+    }
+}
+
+fn place(output: &Output<'_>, evidence: &Evidence) -> io::Result<Placed> {
+    match output {
+        Output::Document(document) => output::place(document.raw.as_bytes(), &document.value, evidence),
+        Output::Made(value) => output::place(&serde_json::to_vec(value)?, value, evidence),
+    }
+}

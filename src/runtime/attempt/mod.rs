@@ -1,0 +1,16 @@
+//! One attempt from its assignment to its result.
+
+mod artifacts;
+mod call;
+mod context;
+mod input;
+mod judge;
+mod media;
+mod output;
+mod prepare;
+mod program;
+mod record;
+mod run;
+
+pub use context::{Context, Control, Stop};
+pub use run::{AttemptEnd, run};

@@ -1,0 +1,135 @@
+//! All that must be there before the work starts.
+
+use super::artifacts::{self, Listing};
+use super::context::Context;
+use super::input::{self, InputError, Source};
+use crate::store::Durability;
+use crate::store::files::{self, FileError, Manner};
+use crate::store::volume::{self, VolumeError};
+use agentrun_api::SubTaskReason;
+use agentrun_protocol::probe::Isolation;
+use agentrun_protocol::work::{Assignment, FileRef};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::task::JoinSet;
+
+/// Files that are fetched at the same time.
+const FETCHES: usize = 8;
+
+/// The work cannot start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PrepareError {
+    #[error(
+        "the network of this Pod is not isolated: a place that must be closed answers; use a network plugin that \
+         enforces NetworkPolicy, or allow it with --require-network-isolation=false"
+    )]
+    NotIsolated,
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+}
+
+impl PrepareError {
+    /// The reason for the result.
+    pub(super) fn reason(&self) -> SubTaskReason {
+        match self {
+            Self::NotIsolated => SubTaskReason::NetworkNotIsolated,
+            Self::Volume(_) | Self::File(FileError::Write { .. }) => SubTaskReason::VolumeNotWritable,
+            Self::File(_) | Self::Input(_) => SubTaskReason::InputChanged,
+        }
+    }
+}
+
+/// What the work needs.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) input: Source,
+    /// `outputs` before the work.
+    pub(super) before: Listing,
+}
+
+/// Writes files and skills, tests the volume, opens the input and waits for the isolation probe.
+pub(super) async fn prepare(
+    context: &Arc<Context>,
+    assignment: &Assignment,
+) -> Result<Prepared, PrepareError> {
+    let (prepared, ()) = tokio::try_join!(store(context, assignment), isolated(context))?;
+    Ok(prepared)
+}
+
+async fn isolated(context: &Context) -> Result<(), PrepareError> {
+    let mut isolation = context.isolation.clone();
+    // An error means that the probe is gone, which proves nothing.
+    let found = isolation
+        .wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|found| *found);
+    match found {
+        Some(Isolation::Verified | Isolation::NotRequired) => Ok(()),
+        Some(Isolation::NotIsolated) | None => Err(PrepareError::NotIsolated),
+    }
+}
+
+async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepared, PrepareError> {
+    let folders = &context.settings.folders;
+    test_volume(context).await?;
+    uploads(context, &assignment.files).await?;
+    for skill in &assignment.skills {
+        context
+            .skills
+            .ensure(&folders.skills, skill, &context.outbox)
+            .await?;
+    }
+    let (folders, work, value) = (folders.clone(), assignment.work.clone(), assignment.input.clone());
+    let opened = crate::blocking(move || {
+        let before = artifacts::list(&folders.outputs)?;
+        Ok((input::open(&work, value.as_ref(), &folders), before))
+    });
+    let (input, before) = opened.await.map_err(|error| volume_error(context, error))?;
+    Ok(Prepared {
+        input: input?,
+        before,
+    })
+}
+
+async fn test_volume(context: &Context) -> Result<(), PrepareError> {
+    if context.volume_tested.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let folders = context.settings.folders.clone();
+    crate::blocking(move || volume::test(&[&folders.state, &folders.uploads]))
+        .await
+        .map_err(|error| volume_error(context, error))?;
+    context.volume_tested.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn volume_error(context: &Context, error: io::Error) -> VolumeError {
+    VolumeError::new(&context.settings.sandbox.volume, error)
+}
+
+async fn uploads(context: &Arc<Context>, wanted: &[FileRef]) -> Result<(), FileError> {
+    let manner = Manner {
+        mode: 0o644,
+        durability: Durability::Node,
+    };
+    for several in wanted.chunks(FETCHES) {
+        let mut running = JoinSet::new();
+        for file in several.iter().cloned() {
+            let context = Arc::clone(context);
+            running.spawn(async move {
+                files::ensure(&context.settings.folders.uploads, &file, manner, &context.outbox).await
+            });
+        }
+        while let Some(done) = running.join_next().await {
+            // A task that did not come to its end was cancelled with this attempt.
+            done.unwrap_or(Ok(()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! What a piece of work is as a command line.
+
+use crate::settings::{Folders, SeenFolders};
+use crate::store::files::beneath;
+use agentrun_protocol::executor::Exec;
+use agentrun_protocol::work::{Assignment, FileAccess, Limits, Work};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+const PYTHON_SHIM: &str = include_str!("../shims/run.py");
+const NODE_SHIM: &str = include_str!("../shims/run.js");
+/// Whole logs are kept up to here, for each stream (16 MiB).
+pub(super) const LOG_BYTES: u64 = 16 << 20;
+/// The longest first line of a script that is looked at.
+const FIRST_LINE: u64 = 256;
+
+/// What the executor is to run for `assignment`; the caller's link numbers it.
+pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolders) -> Exec {
+    let mut limits = assignment.limits.clone();
+    let mut env = assignment.env.clone();
+    let (argv, cwd, access) = match &assignment.work {
+        Work::Function {
+            skill, file, files, ..
+        } => {
+            let folder = format!("{}/{skill}", seen.skills);
+            let program = format!("{folder}/{file}");
+            let local = beneath(&folders.skills, skill)
+                .and_then(|folder| beneath(&folder, file))
+                .ok();
+            (
+                function(&program, local.as_deref(), &mut limits, &mut env),
+                folder,
+                *files,
+            )
+        }
+        Work::Command { argv, working_dir } => {
+            let workspace = || format!("{}/workspace", seen.user_data);
+            let cwd = working_dir.clone().unwrap_or_else(workspace);
+            (argv.clone(), cwd, FileAccess::Write)
+        }
+    };
+    Exec {
+        id: 0,
+        argv,
+        cwd,
+        env,
+        inherit_env: assignment.inherit_env.clone(),
+        access,
+        tcp: assignment.tcp,
+        limits,
+        output_bytes: LOG_BYTES,
+        io_files: true,
+    }
+}
+
+fn function(
+    program: &str,
+    local: Option<&Path>,
+    limits: &mut Limits,
+    env: &mut BTreeMap<String, String>,
+) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match Path::new(program)
+        .extension()
+        .and_then(|extension| extension.to_str())
+    {
+        Some("py") => {
+            // Whatever the image's locale is: the contract is UTF-8.
+            env.entry("PYTHONUTF8".to_owned())
+                .or_insert_with(|| "1".to_owned());
+            words(&["python3", "-u", "-c", PYTHON_SHIM, program])
+        }
+        Some("js" | "mjs" | "cjs") => {
+            let mut argv = vec!["node".to_owned()];
+            // V8 reserves far more address space than it uses: its own heap cap stands for the limit.
+            if let Some(bytes) = limits.memory_bytes.take() {
+                argv.push(format!("--max-old-space-size={}", (bytes >> 20).max(1)));
+            }
+            argv.extend(words(&["-e", NODE_SHIM, program]) as Vec<String>);
+            argv
+        }
+        // A ConfigMap's files have no executable bit, so the interpreter is named here.
+        Some("sh") => {
+            let mut argv = local
+                .and_then(interpreter)
+                .unwrap_or_else(|| vec!["sh".to_owned()]);
+            argv.push(program.to_owned());
+            argv
+        }
+        _ => vec![program.to_owned()],
+    }
+}
+
+/// Interpreter and argument of a script's first line.
+fn interpreter(script: &Path) -> Option<Vec<String>> {
+    let mut head = Vec::new();
+    File::open(script)
+        .ok()?
+        .take(FIRST_LINE)
+        .read_to_end(&mut head)
+        .ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?.trim();
+    let (program, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let words = [program, argument.trim()]
+        .into_iter()
+        .filter(|word| !word.is_empty());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

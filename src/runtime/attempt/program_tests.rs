@@ -1,0 +1,40 @@
+use super::*;
+
+fn check(program: &str, memory: Option<u64>) -> (Vec<String>, Limits) {
+    let mut limits = Limits {
+        memory_bytes: memory,
+        ..Limits::FUNCTION
+    };
+    let argv = function(program, None, &mut limits, &mut BTreeMap::new());
+    (argv, limits)
+}
+
+#[test]
+fn the_extension_chooses_the_interpreter() {
+    assert_eq!(check("/s/f.py", None).0[..3], ["python3", "-u", "-c"]);
+    assert_eq!(check("/s/f.mjs", None).0[..2], ["node", "-e"]);
+    assert_eq!(check("/s/f.sh", None).0, ["sh", "/s/f.sh"]);
+    assert_eq!(check("/s/f", None).0, ["/s/f"]);
+}
+
+#[test]
+fn node_gets_a_heap_cap_in_place_of_an_address_space_limit() {
+    let (argv, limits) = check("/s/f.js", Some(64 << 20));
+    assert_eq!(argv[1], "--max-old-space-size=64");
+    assert_eq!(limits.memory_bytes, None);
+    assert_eq!(check("/s/f.py", Some(64 << 20)).1.memory_bytes, Some(64 << 20));
+}
+
+#[test]
+fn a_shell_script_keeps_the_interpreter_of_its_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |text: &str| {
+        let script = folder.path().join("f.sh");
+        std::fs::write(&script, text).unwrap();
+        interpreter(&script)
+    };
+    assert_eq!(check("#!/bin/bash -e\necho\n").unwrap(), ["/bin/bash", "-e"]);
+    assert_eq!(check("#! /usr/bin/env bash").unwrap(), ["/usr/bin/env", "bash"]);
+    assert_eq!(check("echo"), None);
+    assert_eq!(check("#!\n"), None);
+}

@@ -1,0 +1,264 @@
+//! The order of an attempt: prepare, run, judge, collect, store.
+
+use super::artifacts::{self, Artifacts, HASH_TIME, Listing};
+use super::call::{self, Over, Terms};
+use super::context::{Context, Control};
+use super::judge::{Verdict, judge, tails};
+use super::output::Placed;
+use super::prepare::{PrepareError, Prepared, prepare};
+use super::program;
+use super::record::Record;
+use crate::chain;
+use crate::store::evidence::Evidence;
+use crate::store::volume::VolumeError;
+use agentrun_api::SubTaskReason;
+use agentrun_protocol::result::{AttemptResult, Ending, Timing, Usage};
+use agentrun_protocol::work::{Assignment, Work};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub enum AttemptEnd {
+    /// With a result, stored below `state` where the volume allowed it.
+    Result(Box<AttemptResult>),
+    /// The executor went away; not an outcome.
+    ExecutorLost {
+        /// The end of stdout so far.
+        stdout_tail: String,
+        /// Head and end of stderr so far.
+        stderr_tail: String,
+    },
+}
+
+/// Does `assignment` to its end.
+pub async fn run(context: Arc<Context>, assignment: Assignment, mut control: Control) -> AttemptEnd {
+    let started = Instant::now();
+    let evidence = match Evidence::new(&context.settings.folders.state, &assignment) {
+        Ok(evidence) => evidence,
+        Err(error) => {
+            return AttemptEnd::Result(Box::new(blank(Ending::Error, SubTaskReason::StartFailed, &error)));
+        }
+    };
+    let attempt = Attempt {
+        deadline: started + Duration::from_millis(assignment.remaining_ms),
+        context,
+        assignment,
+        evidence,
+        started,
+    };
+    let mut result = match attempt.go(&mut control).await {
+        AttemptEnd::Result(result) => result,
+        lost @ AttemptEnd::ExecutorLost { .. } => return lost,
+    };
+    result.isolation = *attempt.context.isolation.borrow();
+    AttemptEnd::Result(attempt.store(result).await)
+}
+
+struct Attempt {
+    context: Arc<Context>,
+    assignment: Assignment,
+    evidence: Evidence,
+    started: Instant,
+    deadline: Instant,
+}
+
+impl Attempt {
+    async fn go(&self, control: &mut Control) -> AttemptEnd {
+        let prepared = tokio::select! {
+            prepared = prepare(&self.context, &self.assignment) => prepared,
+            () = sleep_until(self.deadline) => return self.unstarted(Ending::Timeout, SubTaskReason::DeadlineExceeded, &Unstarted::Late),
+            _ = control.stopped() => return self.unstarted(Ending::Cancelled, SubTaskReason::Cancelled, &Unstarted::Cancelled),
+        };
+        match prepared {
+            Ok(prepared) => self.work(prepared, control).await,
+            Err(error) => self.unprepared(&error),
+        }
+    }
+
+    fn unprepared(&self, error: &PrepareError) -> AttemptEnd {
+        self.unstarted(Ending::Error, error.reason(), error)
+    }
+
+    fn unstarted(&self, ending: Ending, reason: SubTaskReason, error: &dyn std::error::Error) -> AttemptEnd {
+        let mut result = blank(ending, reason, error);
+        result.timing.start_ms = millis(self.started.elapsed());
+        // Nothing was started, so nothing is left.
+        result.process_tree_empty = true;
+        AttemptEnd::Result(Box::new(result))
+    }
+
+    async fn work(&self, prepared: Prepared, control: &mut Control) -> AttemptEnd {
+        let settings = &self.context.settings;
+        let mut record = match Record::create(&self.evidence) {
+            Ok(record) => record,
+            Err(error) => return self.unprepared(&self.volume(error).into()),
+        };
+        let exec = program::exec(&self.assignment, &settings.folders, &settings.seen);
+        let terms = Terms {
+            deadline: self.deadline,
+            bounds: settings.bounds,
+            contract: matches!(self.assignment.work, Work::Function { .. }),
+        };
+        let begun = Instant::now();
+        let link = &self.context.link;
+        let over = call::run(link, exec, prepared.input, &terms, &mut record, control).await;
+        let timing = Timing {
+            start_ms: millis(begun - self.started),
+            run_ms: millis(begun.elapsed()),
+        };
+        let (stdout_tail, stderr_tail) = tails(&record);
+        let Ok(over) = over else {
+            return AttemptEnd::ExecutorLost {
+                stdout_tail,
+                stderr_tail,
+            };
+        };
+        let usage = Usage {
+            peak_memory_bytes: i64::try_from(over.ended.peak_memory_bytes).unwrap_or(i64::MAX),
+            cpu_ms: i64::try_from(over.ended.cpu_ms).unwrap_or(i64::MAX),
+        };
+        let process_tree_empty = over.ended.tree_empty;
+        let result = match self.collect(over, record, prepared.before).await {
+            Ok(result) => result,
+            Err(error) => blank(
+                Ending::Error,
+                SubTaskReason::VolumeNotWritable,
+                &self.volume(error),
+            ),
+        };
+        AttemptEnd::Result(Box::new(AttemptResult {
+            stdout_tail,
+            stderr_tail,
+            timing,
+            usage,
+            process_tree_empty,
+            ..result
+        }))
+    }
+
+    /// Judges, hashes and places. Away from the timers, since all of it reads and writes files.
+    async fn collect(&self, mut over: Over, record: Record, before: Listing) -> io::Result<AttemptResult> {
+        if let Some(error) = over.evidence.take() {
+            return Err(error);
+        }
+        let limit_ms = self.assignment.remaining_ms;
+        let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
+        let outputs = self.context.settings.folders.outputs.clone();
+        crate::blocking(move || {
+            let verdict = judge(&work, &over, &record, limit_ms, &evidence)?;
+            let until = std::time::Instant::now() + HASH_TIME;
+            let artifacts = artifacts::changed(&outputs, &before, until)?;
+            Ok(assemble(verdict, artifacts))
+        })
+        .await
+    }
+
+    async fn store(&self, result: Box<AttemptResult>) -> Box<AttemptResult> {
+        let evidence = self.evidence.clone();
+        let stored = crate::blocking(move || {
+            let error = evidence.store_result(&result).err();
+            Ok((result, error))
+        });
+        match stored.await {
+            Ok((result, None)) => result,
+            // A success that left no evidence is none: the next reader of this volume would not find it.
+            Ok((result, Some(error))) if result.ending == Ending::Success => {
+                let failed = blank(
+                    Ending::Error,
+                    SubTaskReason::VolumeNotWritable,
+                    &self.volume(error),
+                );
+                Box::new(AttemptResult {
+                    ending: failed.ending,
+                    reason: failed.reason,
+                    message: failed.message,
+                    ..*result
+                })
+            }
+            Ok((result, Some(error))) => {
+                tracing::warn!(%error, "the result is not stored");
+                result
+            }
+            Err(error) => Box::new(blank(
+                Ending::Error,
+                SubTaskReason::VolumeNotWritable,
+                &self.volume(error),
+            )),
+        }
+    }
+
+    fn volume(&self, error: io::Error) -> VolumeError {
+        VolumeError::new(&self.context.settings.sandbox.volume, error)
+    }
+}
+
+/// The work was over before it began.
+#[derive(Debug, thiserror::Error)]
+enum Unstarted {
+    #[error(
+        "the deadline came before the work could start: files, skills or the isolation probe took too long"
+    )]
+    Late,
+    #[error("cancelled before the work started")]
+    Cancelled,
+}
+
+fn assemble(verdict: Verdict, artifacts: Artifacts) -> AttemptResult {
+    let (output, output_ref) = match verdict.output {
+        None => (None, None),
+        Some(Placed::Inline(value)) => (Some(value), None),
+        Some(Placed::Stored(file)) => (None, Some(file)),
+    };
+    let mut message = verdict.message;
+    if artifacts.left_out > 0 {
+        let separator = if message.is_empty() { "" } else { "; " };
+        message = format!(
+            "{message}{separator}{} further artifacts are not listed",
+            artifacts.left_out
+        );
+    }
+    AttemptResult {
+        ending: verdict.ending,
+        reason: verdict.reason.to_string(),
+        message,
+        exit_code: verdict.exit_code,
+        output,
+        output_ref,
+        artifacts: artifacts.files,
+        ..empty()
+    }
+}
+
+fn blank(ending: Ending, reason: SubTaskReason, error: &dyn std::error::Error) -> AttemptResult {
+    AttemptResult {
+        ending,
+        reason: reason.to_string(),
+        message: chain(error),
+        ..empty()
+    }
+}
+
+fn empty() -> AttemptResult {
+    AttemptResult {
+        ending: Ending::Error,
+        reason: String::new(),
+        message: String::new(),
+        exit_code: None,
+        output: None,
+        output_ref: None,
+        stdout_tail: String::new(),
+        stderr_tail: String::new(),
+        artifacts: Vec::new(),
+        timing: Timing::default(),
+        usage: Usage::default(),
+        isolation: None,
+        process_tree_empty: false,
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

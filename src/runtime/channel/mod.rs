@@ -1,0 +1,13 @@
+//! The one stream to the gateway. It reconnects for ever; what must not be lost waits in the [`Outbox`]
+//! until it is acknowledged.
+
+mod backoff;
+mod connect;
+mod outbox;
+mod run;
+mod session;
+mod tls;
+
+pub use outbox::{FetchError, Outbox};
+pub use run::{Event, run};
+pub use tls::TlsError;

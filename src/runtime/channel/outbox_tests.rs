@@ -1,0 +1,136 @@
+use super::*;
+use agentrun_protocol::Blob;
+
+fn id(attempt: i32) -> AttemptId {
+    AttemptId {
+        uid: "u".to_owned(),
+        attempt,
+    }
+}
+
+fn file(bytes: u64) -> FileRef {
+    FileRef {
+        path: "a".to_owned(),
+        bytes,
+        sha256: "d".to_owned(),
+    }
+}
+
+fn chunk(offset: u64, last: bool, data: &[u8]) -> ToRuntime {
+    ToRuntime::Chunk {
+        sha256: "d".to_owned(),
+        offset,
+        last,
+        data: Blob(data.to_vec()),
+    }
+}
+
+fn queued(outbox: &Outbox) -> Vec<ToGateway> {
+    lock(&outbox.state).passing.iter().cloned().collect()
+}
+
+async fn fetch_with(answers: Vec<ToRuntime>) -> Fetched {
+    let outbox = Outbox::default();
+    outbox.open();
+    let fetching = tokio::spawn({
+        let outbox = outbox.clone();
+        async move { outbox.fetch(&file(4)).await }
+    });
+    assert!(matches!(outbox.next().await, ToGateway::Get { .. }));
+    for answer in answers {
+        assert_eq!(outbox.take(answer), None);
+    }
+    fetching.await.unwrap()
+}
+
+#[test]
+fn ends_are_said_again_in_every_session_until_they_are_acknowledged() {
+    let outbox = Outbox::default();
+    outbox.post(id(1), ToGateway::Taken(id(1)));
+    assert_eq!(queued(&outbox), []);
+    for _ in 0..2 {
+        outbox.open();
+        assert_eq!(queued(&outbox), [ToGateway::Taken(id(1))]);
+        outbox.close();
+    }
+    outbox.take(ToRuntime::Ack(id(2)));
+    outbox.open();
+    assert_eq!(
+        queued(&outbox).len(),
+        1,
+        "another attempt's acknowledgement does not count"
+    );
+    outbox.take(ToRuntime::Ack(id(1)));
+    outbox.open();
+    assert_eq!(queued(&outbox), []);
+}
+
+#[test]
+fn without_a_connection_passing_words_are_lost() {
+    let outbox = Outbox::default();
+    outbox.say(ToGateway::Ping);
+    outbox.open();
+    assert_eq!(queued(&outbox), []);
+}
+
+#[test]
+fn progress_never_fills_the_memory() {
+    let outbox = Outbox::default();
+    outbox.open();
+    for _ in 0..1000 {
+        let text = "line".to_owned();
+        outbox.say(ToGateway::Progress { id: id(1), text });
+    }
+    assert_eq!(queued(&outbox).len(), PASSING);
+}
+
+#[tokio::test]
+async fn a_content_comes_in_pieces() {
+    let fetched = fetch_with(vec![chunk(0, false, b"ab"), chunk(2, true, b"cd")]).await;
+    assert_eq!(&*fetched.unwrap(), b"abcd");
+}
+
+#[tokio::test]
+async fn a_content_of_another_length_is_refused_before_it_fills_the_memory() {
+    let fetched = fetch_with(vec![chunk(0, false, b"abcde")]).await;
+    assert!(matches!(
+        fetched,
+        Err(FetchError::Length {
+            expected: 4,
+            found: 5
+        })
+    ));
+    let fetched = fetch_with(vec![chunk(0, true, b"abc")]).await;
+    assert!(matches!(
+        fetched,
+        Err(FetchError::Length {
+            expected: 4,
+            found: 3
+        })
+    ));
+    let fetched = fetch_with(vec![chunk(2, true, b"cd")]).await;
+    assert!(matches!(
+        fetched,
+        Err(FetchError::Length {
+            expected: 4,
+            found: 0
+        })
+    ));
+}
+
+#[tokio::test]
+async fn a_fetch_that_a_broken_connection_cut_starts_again_from_the_first_byte() {
+    let outbox = Outbox::default();
+    outbox.open();
+    let fetching = tokio::spawn({
+        let outbox = outbox.clone();
+        async move { outbox.fetch(&file(4)).await }
+    });
+    outbox.next().await;
+    outbox.take(chunk(0, false, b"ab"));
+    outbox.close();
+    outbox.open();
+    assert!(matches!(outbox.next().await, ToGateway::Get { .. }));
+    outbox.take(chunk(0, true, b"abcd"));
+    assert_eq!(&*fetching.await.unwrap().unwrap(), b"abcd");
+}

@@ -1,0 +1,29 @@
+//! SHA-256 of bytes and files.
+
+use sha2::{Digest as _, Sha256};
+use std::io::{self, Read};
+
+const BLOCK: usize = 64 * 1024;
+
+/// Lower-case hexadecimal SHA-256 of `bytes`.
+pub fn sha256_of(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// SHA-256 and length of all that `reader` gives. `go_on` is asked before each block; `None` when it said no.
+pub fn hash_of(mut reader: impl Read, mut go_on: impl FnMut() -> bool) -> io::Result<Option<(String, u64)>> {
+    let mut hasher = Sha256::new();
+    let mut block = vec![0; BLOCK];
+    let mut length = 0;
+    loop {
+        if !go_on() {
+            return Ok(None);
+        }
+        let read = reader.read(&mut block)?;
+        if read == 0 {
+            return Ok(Some((hex::encode(hasher.finalize()), length)));
+        }
+        hasher.update(&block[..read]);
+        length += read as u64;
+    }
+}

@@ -1,0 +1,12 @@
+//! What the runtime writes: uploads, skills and evidence.
+
+pub mod evidence;
+pub mod files;
+pub mod skills;
+pub mod volume;
+
+mod atomic;
+mod digest;
+
+pub use atomic::{Durability, write};
+pub use digest::{hash_of, sha256_of};

@@ -1,0 +1,292 @@
+//! End to end with the real executor.
+
+use crate::gateway::Peer;
+use crate::world::{Runtime, World, command, function};
+use agentrun_protocol::executor::ExpectedMount;
+use agentrun_protocol::result::{AttemptResult, Ending};
+use agentrun_protocol::work::{Assignment, Input};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+/// A runtime with the real executor.
+struct Real {
+    world: World,
+    peer: Peer,
+    executor: Child,
+    _runtime: Runtime,
+}
+
+/// The executor's binary, built beside this test's.
+fn binary() -> &'static PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().unwrap().parent().unwrap();
+        let built = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "agentrun-sandbox",
+                "--bin",
+                "agentrun-sandbox",
+            ])
+            .arg("--target-dir")
+            .arg(profile.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(built.success());
+        profile.join("agentrun-sandbox")
+    })
+}
+
+/// This machine's mounts, in place of those that an operator makes.
+fn mounts() -> Vec<ExpectedMount> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    let of_the_container = |path: &&str| {
+        !["/proc/", "/sys/", "/dev/"]
+            .iter()
+            .any(|own| path.starts_with(own))
+    };
+    let expected = |path: &str| ExpectedMount {
+        path: path.to_owned(),
+        read_only: false,
+    };
+    points.filter(of_the_container).map(expected).collect()
+}
+
+impl Real {
+    async fn start() -> Real {
+        let mut world = World::new().await;
+        world.settings.sandbox.mounts = mounts();
+        let runtime = world.start();
+        let executor = start_executor(&world);
+        let peer = world.gateway.peer().await;
+        Real {
+            world,
+            peer,
+            executor,
+            _runtime: runtime,
+        }
+    }
+
+    async fn run(&mut self, assignment: &Assignment) -> AttemptResult {
+        self.peer.assign(assignment).await;
+        self.peer.result().await
+    }
+
+    fn skill(&self, file: &str, text: &str) {
+        std::fs::create_dir_all(self.world.path("skills/skill")).unwrap();
+        std::fs::write(self.world.path("skills/skill").join(file), text).unwrap();
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        self.executor.kill().ok();
+        self.executor.wait().ok();
+    }
+}
+
+fn start_executor(world: &World) -> Child {
+    let binary = binary();
+    // As root the executor wants a pid namespace of its own, where it may end everyone.
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--pid", "--fork", "--kill-child", "--mount-proc", "--ipc"])
+            .arg(binary);
+        command
+    } else {
+        Command::new(binary)
+    };
+    command.arg("--socket").arg(world.socket());
+    command.arg("--temp").arg(world.path("tmp"));
+    command.arg("--user-data").arg(world.path("data"));
+    command.stdin(Stdio::null()).spawn().unwrap()
+}
+
+async fn function_result(file: &str, text: &str, input: serde_json::Value) -> AttemptResult {
+    let mut real = Real::start().await;
+    real.skill("helper.py", "FACTOR = 2\n");
+    real.skill("helper.mjs", "export const factor = 2;\n");
+    real.skill(file, text);
+    let mut assignment = function(file);
+    assignment.input = Some(Input::Inline { value: input });
+    real.run(&assignment).await
+}
+
+#[track_caller]
+fn assert_output(result: &AttemptResult, output: serde_json::Value) {
+    assert_eq!(
+        result.ending,
+        Ending::Success,
+        "{}\n{}",
+        result.message,
+        result.stderr_tail
+    );
+    assert_eq!(result.output, Some(output));
+    assert!(result.process_tree_empty);
+}
+
+#[tokio::test]
+async fn a_command_gets_its_input_in_a_file_and_leaves_output_and_artifacts() {
+    let mut real = Real::start().await;
+    let outputs = real.world.path("data/outputs");
+    let script = format!(
+        "cat \"$AGENTRUN_INPUT\" > \"$AGENTRUN_OUTPUT\"; echo a,b > '{}/table.csv'; echo hello; echo oops >&2",
+        outputs.display()
+    );
+    let mut assignment = command(&["sh", "-c", &script]);
+    assignment.input = Some(Input::Inline {
+        value: json!({"n": 1}),
+    });
+    let result = real.run(&assignment).await;
+    assert_output(&result, json!({"n": 1}));
+    assert_eq!(
+        (result.stdout_tail.as_str(), result.stderr_tail.as_str()),
+        ("hello\n", "oops\n")
+    );
+    assert_eq!(result.artifacts.len(), 1);
+    assert_eq!(result.artifacts[0].path, "/mnt/user-data/outputs/table.csv");
+    assert_eq!(result.artifacts[0].media_type, "text/csv");
+    assert!(result.usage.peak_memory_bytes > 0);
+}
+
+#[tokio::test]
+async fn a_python_file_that_defines_run_needs_no_boilerplate() {
+    let text = "import helper\nprint('loading')\n\
+                def run(input):\n    print('working')\n    return {'n': input['n'] * helper.FACTOR, 't': 'ü'}\n";
+    let result = function_result("double.py", text, json!({"n": 21})).await;
+    assert_output(&result, json!({"n": 42, "t": "ü"}));
+    assert_eq!(result.stderr_tail, "loading\nworking\n");
+}
+
+#[tokio::test]
+async fn a_python_file_without_run_is_a_plain_program() {
+    let text = "import json, sys\nif __name__ == '__main__':\n    print(json.dumps({'got': json.load(sys.stdin)}))\n";
+    assert_output(
+        &function_result("plain.py", text, json!([1])).await,
+        json!({"got": [1]}),
+    );
+}
+
+#[tokio::test]
+async fn an_async_run_in_python_is_awaited() {
+    let text = "import asyncio\nasync def run(input):\n    await asyncio.sleep(0)\n    return input\n";
+    assert_output(&function_result("later.py", text, json!("x")).await, json!("x"));
+}
+
+// F065
+#[tokio::test]
+async fn nan_is_refused_where_it_is_made() {
+    let result = function_result(
+        "nan.py",
+        "def run(input):\n    return float('nan')\n",
+        json!(null),
+    )
+    .await;
+    assert_eq!(result.ending, Ending::Error);
+    assert!(
+        result.stderr_tail.contains("not JSON compliant"),
+        "{}",
+        result.stderr_tail
+    );
+    let result = function_result("nan.js", "exports.run = () => ({ratio: 0 / 0});\n", json!(null)).await;
+    assert_eq!(result.ending, Ending::Error);
+    assert!(
+        result.stderr_tail.contains("run returned NaN at \"ratio\""),
+        "{}",
+        result.stderr_tail
+    );
+}
+
+#[tokio::test]
+async fn a_module_that_is_missing_is_named() {
+    let result = function_result(
+        "m.py",
+        "import nowhere\ndef run(input):\n    return 1\n",
+        json!(null),
+    )
+    .await;
+    assert_eq!(
+        (result.ending, result.reason.as_str()),
+        (Ending::Error, "ModuleNotFound")
+    );
+}
+
+#[tokio::test]
+async fn a_node_file_that_exports_an_async_run_is_awaited_and_ended() {
+    let text = "import { factor } from './helper.mjs';\n\
+                export async function run(input) {\n  console.log('working');\n  setInterval(() => {}, 1000);\n  \
+                return { n: input.n * factor };\n}\n";
+    let result = function_result("double.mjs", text, json!({"n": 21})).await;
+    assert_output(&result, json!({"n": 42}));
+    assert_eq!(result.stderr_tail, "working\n");
+}
+
+#[tokio::test]
+async fn a_node_file_without_run_is_the_main_program() {
+    let text = "const input = JSON.parse(require('fs').readFileSync(0));\n\
+                if (require.main === module) console.log(JSON.stringify({ got: input }));\n";
+    assert_output(
+        &function_result("plain.js", text, json!([1])).await,
+        json!({"got": [1]}),
+    );
+}
+
+#[tokio::test]
+async fn a_rejection_in_node_is_an_error_with_its_cause() {
+    let text = "exports.run = async () => { throw new Error('no such customer'); };\n";
+    let result = function_result("f.js", text, json!(null)).await;
+    assert_eq!((result.ending, result.exit_code), (Ending::Error, Some(1)));
+    assert!(
+        result.stderr_tail.contains("no such customer"),
+        "{}",
+        result.stderr_tail
+    );
+}
+
+// F041
+#[tokio::test]
+async fn a_grandchild_that_keeps_stdout_open_holds_up_nothing() {
+    let result = function_result("f.sh", "sleep 300 & echo '{\"a\":1}'\n", json!(null)).await;
+    assert_output(&result, json!({"a": 1}));
+}
+
+// F046
+#[tokio::test]
+async fn a_program_that_ignores_sigterm_ends_at_its_deadline() {
+    let mut real = Real::start().await;
+    let mut assignment = command(&[
+        "sh",
+        "-c",
+        "trap '' TERM; echo begun; while :; do sleep 0.1; done",
+    ]);
+    assignment.remaining_ms = 1500;
+    let result = real.run(&assignment).await;
+    assert_eq!(
+        (result.ending, result.reason.as_str()),
+        (Ending::Timeout, "DeadlineExceeded"),
+        "{}",
+        result.message
+    );
+    assert_eq!(result.stdout_tail, "begun\n");
+    assert!(result.process_tree_empty);
+}
+
+#[tokio::test]
+async fn an_interpreter_that_is_missing_is_named() {
+    let mut real = Real::start().await;
+    let result = real.run(&command(&["no-such-program"])).await;
+    assert_eq!(
+        (result.ending, result.reason.as_str()),
+        (Ending::Error, "InterpreterNotFound"),
+        "{}",
+        result.message
+    );
+}
