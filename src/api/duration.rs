@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_go_reads_them() {
-        check("1h30m", Some(Duration::from_secs(5400)));
+        check("1h30m", Some(Duration::from_mins(90)));
         check("250ms", Some(Duration::from_millis(250)));
         check("1.5s", Some(Duration::from_millis(1500)));
         check("0.001us", Some(Duration::from_nanos(1)));

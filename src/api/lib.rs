@@ -8,6 +8,7 @@
 )]
 
 mod agent_run;
+mod agent_run_status;
 mod agent_spec;
 mod common;
 mod crd;
@@ -28,6 +29,7 @@ mod work;
 pub mod names;
 
 pub use agent_run::*;
+pub use agent_run_status::*;
 pub use agent_spec::*;
 pub use common::*;
 pub use crd::*;

@@ -312,3 +312,21 @@ reasons! {
         StartFailed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_read_back_from_its_word() {
+        for reason in SubTaskReason::ALL {
+            assert_eq!(reason.as_str().parse(), Ok(*reason));
+        }
+    }
+
+    #[test]
+    fn a_word_of_another_version_is_named() {
+        let unknown = "Nova".parse::<SubTaskReason>().unwrap_err();
+        assert_eq!(unknown.to_string(), "`Nova` is no reason of this version");
+    }
+}
