@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time of an attempt whose sub-task says none (API.md: 30m).
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Why nothing is assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ fn function_work(
     let work = Work::Function {
         skill: work.skill.clone(),
         name: work.name.clone(),
-        file: program(declared, skills.first())?,
+        file: program(declared)?,
         files: match declared.files {
             None | Some(FunctionFiles::None) => FileAccess::None,
             Some(FunctionFiles::Read) => FileAccess::Read,
@@ -181,34 +181,21 @@ fn skill_folders(skill: &Skill, facts: &Facts<'_>) -> Result<Vec<SkillFiles>, No
     }
     let missing = || {
         let what = format!("the files of Skill {}", skill.name_any());
-        wait(&what, Some(AdmittedReason::ConfigMapNotFound.as_str()))
+        wait(&what, Some(SubTaskReason::InputChanged.as_str()))
     };
     Ok(vec![facts.skill_files.ok_or_else(missing)?.clone()])
 }
 
-/// The program of a function: as declared, else found among the files by the function's name.
-fn program(function: &SkillFunction, files: Option<&SkillFiles>) -> Result<String, NotAssignable> {
-    if let Some(file) = &function.file {
-        return Ok(file.clone());
-    }
-    let candidates = ["py", "js", "mjs", "sh"].map(|end| format!("functions/{}.{end}", function.name));
-    let bare = format!("functions/{}", function.name);
-    let files = files.map(|files| &files.files[..]).unwrap_or_default();
-    let is_there = |path: &&String| files.iter().any(|file| file.file.path == **path);
-    candidates
-        .iter()
-        .chain([&bare])
-        .find(is_there)
-        .cloned()
-        .ok_or_else(|| {
-            never(
-                AdmittedReason::FunctionNotFound.as_str(),
-                format!(
-                    "function {} names no file, and {bare}.{{py,js,mjs,sh}} is not there",
-                    function.name
-                ),
-            )
-        })
+/// The program of a function; whoever parsed the skill filled it in.
+fn program(function: &SkillFunction) -> Result<String, NotAssignable> {
+    let missing = || {
+        let message = format!(
+            "function {} has no program: see the conditions of its Skill",
+            function.name
+        );
+        never(AdmittedReason::FunctionNotFound.as_str(), message)
+    };
+    function.file.clone().ok_or_else(missing)
 }
 
 fn input(facts: &Facts<'_>) -> Result<Option<Input>, NotAssignable> {

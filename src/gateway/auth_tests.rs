@@ -31,13 +31,13 @@ fn anything_else_is_rejected_with_its_cause() {
         ("has expired", |s| s["authenticated"] = json!(false)),
         ("token is stale", |s| *s = json!({"error": "token is stale"})),
         ("another audience", |s| {
-            s["audiences"] = json!(["https://kubernetes"])
+            s["audiences"] = json!(["https://kubernetes"]);
         }),
         ("another account", |s| {
             s["user"]["username"] = json!("system:serviceaccount:team-a:default");
         }),
         ("another account", |s| {
-            s["user"]["username"] = json!("agentrun-sandbox")
+            s["user"]["username"] = json!("agentrun-sandbox");
         }),
         ("not bound to a Pod", |s| s["user"]["extra"] = json!({})),
     ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A runtime that has not said hello after this time is given up. It says it when its sandbox container runs, so this
 /// is longer than the default `startTimeout` of 10 minutes.
-pub(crate) const HELLO: Duration = Duration::from_secs(15 * 60);
+pub(crate) const HELLO: Duration = Duration::from_mins(15);
 /// A connection on which no channel is open for this long is closed.
 pub(crate) const IDLE_CONNECTION: Duration = Duration::from_secs(15);
 /// One message that the peer does not take for this long ends the stream.
@@ -34,11 +34,11 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long the API server keeps a watch open, below the idle limits of proxies and of the client.
 pub(crate) const WATCH_SECONDS: u32 = 290;
 /// A watch that has failed for this long makes the gateway unready.
-pub(crate) const WATCH_FAILING: Duration = Duration::from_secs(60);
+pub(crate) const WATCH_FAILING: Duration = Duration::from_mins(1);
 /// First and longest pause between two tries of a status write.
 pub(crate) const STORE_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// A result that could not be stored in this time is left to the runtime, which posts it again.
-pub(crate) const STORE: Duration = Duration::from_secs(600);
+pub(crate) const STORE: Duration = Duration::from_mins(10);
 /// At shutdown, how long writes that are under way may take.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(10);
 /// Between SIGTERM and SIGKILL of work that is cancelled, in milliseconds.

@@ -6,9 +6,10 @@ use crate::board::Name;
 use crate::bounds;
 use crate::gateway::Gateway;
 use crate::objects::Age;
-use crate::skills::{self, sha256};
+use crate::skills;
 use crate::text::chain;
 use agentrun_api::{AgentRun, FileSource};
+use agentrun_core::digest::sha256_hex;
 use agentrun_protocol::Blob;
 use agentrun_protocol::channel::ToRuntime;
 use agentrun_protocol::frame::MAX_BLOB;
@@ -71,11 +72,11 @@ pub(crate) async fn fetch(gateway: &Gateway, source: &Source, digest: &str) -> R
 
 async fn checked(gateway: &Gateway, source: &Source, digest: &str) -> Result<Vec<u8>, ContentError> {
     let recent = read(gateway, source, Age::Recent).await?;
-    if sha256(&recent) == digest {
+    if sha256_hex(&recent) == digest {
         return Ok(recent);
     }
     let fresh = read(gateway, source, Age::Fresh).await?;
-    let found = sha256(&fresh);
+    let found = sha256_hex(&fresh);
     if found == digest {
         return Ok(fresh);
     }
@@ -111,8 +112,7 @@ async fn run_file(gateway: &Gateway, run: &AgentRun, path: &str, age: Age) -> Re
     };
     let config_map = config_map(gateway, &name, age).await?;
     let value = skills::value(&config_map, &key.key);
-    let value = value.ok_or_else(|| missing(&format!("ConfigMap {} has no key {}", key.name, key.key)))?;
-    Ok(value.into_owned())
+    value.ok_or_else(|| missing(&format!("ConfigMap {} has no key {}", key.name, key.key)))
 }
 
 async fn skill_file(gateway: &Gateway, name: &Name, path: &str, age: Age) -> Result<Vec<u8>, ContentError> {
@@ -122,10 +122,8 @@ async fn skill_file(gateway: &Gateway, name: &Name, path: &str, age: Age) -> Res
         Some(name) => Some(config_map(gateway, &name, age).await?),
         None => None,
     };
-    let contents = skills::contents(&skill, config_map.as_deref());
-    let content = contents.into_iter().find(|(found, _)| found == path);
-    let (_, bytes) = content.ok_or_else(|| missing(&format!("Skill {} has no file {path}", name.name)))?;
-    Ok(bytes.into_owned())
+    let content = skills::contents(&skill, config_map.as_deref()).remove(path);
+    content.ok_or_else(|| missing(&format!("Skill {} has no file {path}", name.name)))
 }
 
 async fn config_map(gateway: &Gateway, name: &Name, age: Age) -> Result<Arc<ConfigMap>, ContentError> {

@@ -66,7 +66,7 @@ pub(crate) fn skill(change: impl FnOnce(&mut Value)) -> Skill {
         ]}},
         "status": {
             "digest": "d1",
-            "functions": [{"name": "add", "maxMemoryMb": 64, "timeoutSec": 5}],
+            "functions": [{"name": "add", "file": "functions/add.py", "maxMemoryMb": 64, "timeoutSec": 5}],
         },
     });
     change(&mut object);
@@ -74,7 +74,7 @@ pub(crate) fn skill(change: impl FnOnce(&mut Value)) -> Skill {
 }
 
 pub(crate) fn sha(text: &str) -> String {
-    crate::skills::sha256(text.as_bytes())
+    agentrun_core::digest::sha256_hex(text.as_bytes())
 }
 
 /// An answer of the scripted API server.
@@ -110,7 +110,8 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-/// An API server that answers each `METHOD path` from its own script; the last answer repeats.
+/// An API server that answers each `METHOD path` from its own script; the last answer repeats. Watches have `?watch`
+/// behind their path, and end after their answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Api {
     state: Arc<Mutex<State>>,
@@ -169,7 +170,7 @@ impl Api {
         gateway
     }
 
-    fn client(&self) -> kube::Client {
+    pub(crate) fn client(&self) -> kube::Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let api = api.clone();
@@ -177,9 +178,14 @@ impl Api {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+                let watches = parts
+                    .uri
+                    .query()
+                    .is_some_and(|query| query.contains("watch=true"));
+                let path = format!("{}{}", parts.uri.path(), if watches { "?watch" } else { "" });
                 let seen = Seen {
                     method: parts.method,
-                    path: parts.uri.path().to_owned(),
+                    path,
                     body,
                 };
                 let answer = api.answer(seen);

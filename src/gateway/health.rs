@@ -114,9 +114,9 @@ mod tests {
     fn ready() -> Health {
         let health = Health::default();
         health.certificate_loaded();
-        Watch::ALL
-            .into_iter()
-            .for_each(|watch| health.watch_synced(watch));
+        for watch in Watch::ALL {
+            health.watch_synced(watch);
+        }
         health
     }
 

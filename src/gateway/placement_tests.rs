@@ -18,11 +18,11 @@ fn ended_unassigned_or_moved_work_is_not_placed() {
     let table: [(&str, Change); 5] = [
         ("outcome", |o| o["status"]["outcome"] = json!("Success")),
         ("attempt ended", |o| {
-            o["status"]["attempts"][0]["outcome"] = json!("Error")
+            o["status"]["attempts"][0]["outcome"] = json!("Error");
         }),
         ("no sandbox", |o| o["status"]["sandbox"] = json!(null)),
         ("another Pod", |o| {
-            o["status"]["attempts"][0]["podUID"] = json!("old-pod")
+            o["status"]["attempts"][0]["podUID"] = json!("old-pod");
         }),
         ("no attempt", |o| o["status"]["attempts"] = json!([])),
     ];

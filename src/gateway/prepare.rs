@@ -27,11 +27,15 @@ pub(crate) struct Prepared {
 pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, NotAssignable> {
     let skill = skill_of(gateway, &live.subtask);
     let skill_files = match &skill {
-        Some(skill) => skill_files(gateway, skill).await.map_err(unavailable)?,
+        Some(skill) => skill_files(gateway, skill)
+            .await
+            .map_err(|error| unavailable(&error))?,
         None => None,
     };
     let pool = pool_of(gateway, &live.subtask);
-    let input_task = input_task(gateway, live).await.map_err(unavailable)?;
+    let input_task = input_task(gateway, live)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let assignment = assignment(Facts {
         id: &live.id,
         subtask: &live.subtask,
@@ -46,9 +50,9 @@ pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, 
     Ok(Prepared { assignment, allowed })
 }
 
-fn unavailable(error: kube::Error) -> NotAssignable {
+fn unavailable(error: &kube::Error) -> NotAssignable {
     tracing::warn!(
-        error = chain(&error),
+        error = chain(error),
         "the API server cannot be read, the assignment waits"
     );
     NotAssignable::Wait {
@@ -91,6 +95,17 @@ async fn skill_files(gateway: &Gateway, skill: &Skill) -> Result<Option<Arc<Skil
         },
     };
     let contents = skills::contents(skill, config_map.as_deref());
+    let found = agentrun_core::skill::digest(&contents);
+    if found != digest {
+        // The ConfigMap changed a moment ago; the operator will write the new digest into the Skill.
+        tracing::info!(
+            skill = name.name,
+            digest,
+            found,
+            "the files of the Skill are not what it says"
+        );
+        return Ok(None);
+    }
     let files = Arc::new(skills::folder(&name.name, &digest, &contents));
     gateway.skills.put(name, Arc::clone(&files));
     Ok(Some(files))

@@ -3,21 +3,16 @@
 use crate::board::Name;
 use crate::bounds;
 use agentrun_api::{Skill, SkillSpec};
+use agentrun_core::digest::sha256_hex;
+use agentrun_core::skill::is_executable;
 use agentrun_protocol::work::{FileRef, SkillFile, SkillFiles};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
-use sha2::{Digest as _, Sha256};
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lower-case hexadecimal SHA-256.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
-}
-
-/// A file of a skill: its path and its bytes.
-pub(crate) type Content<'a> = (String, Cow<'a, [u8]>);
+/// The files of a skill by path.
+pub(crate) type Contents = BTreeMap<String, Vec<u8>>;
 
 /// Whether the skill's files travel over the channel; others are mounts.
 pub(crate) fn travels(spec: &SkillSpec) -> bool {
@@ -33,25 +28,21 @@ pub(crate) fn config_map_of(skill: &Skill) -> Option<Name> {
     })
 }
 
-/// The files of a skill that travels, in the order of their paths. Keys that are not there are left out: the digest of
-/// the skill tells that something is missing.
-pub(crate) fn contents<'a>(skill: &'a Skill, config_map: Option<&'a ConfigMap>) -> Vec<Content<'a>> {
-    let mut contents: Vec<Content<'a>> = Vec::new();
-    if let Some(inline) = &skill.spec.inline {
-        let files = inline.files.iter();
-        contents.extend(files.map(|file| (file.path.clone(), Cow::Borrowed(file.content.as_bytes()))));
-    }
+/// The files of a skill that travels. Keys that are not there are left out: the digest of the skill tells that something
+/// is missing.
+pub(crate) fn contents(skill: &Skill, config_map: Option<&ConfigMap>) -> Contents {
+    let inline = skill.spec.inline.iter().flat_map(|inline| &inline.files);
+    let mut contents: Contents = inline
+        .map(|file| (file.path.clone(), file.content.clone().into_bytes()))
+        .collect();
     if let (Some(source), Some(config_map)) = (&skill.spec.config_map, config_map) {
-        if source.items.is_empty() {
-            let keys = keys(config_map);
-            contents.extend(keys.filter_map(|key| Some((key.clone(), value(config_map, key)?))));
-        } else {
-            let items = source.items.iter();
-            contents
-                .extend(items.filter_map(|item| Some((item.path.clone(), value(config_map, &item.key)?))));
-        }
+        let items = source.items.iter().map(|item| (&item.key, &item.path));
+        let all = keys(config_map)
+            .map(|key| (key, key))
+            .filter(|_| source.items.is_empty());
+        let picked = items.chain(all);
+        contents.extend(picked.filter_map(|(key, path)| Some((path.clone(), value(config_map, key)?))));
     }
-    contents.sort_by(|one, two| one.0.cmp(&two.0));
     contents
 }
 
@@ -61,20 +52,20 @@ fn keys(config_map: &ConfigMap) -> impl Iterator<Item = &String> {
 }
 
 /// The value of a key, text or binary.
-pub(crate) fn value<'a>(config_map: &'a ConfigMap, key: &str) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn value(config_map: &ConfigMap, key: &str) -> Option<Vec<u8>> {
     let text = config_map.data.as_ref().and_then(|data| data.get(key));
     let binary = || config_map.binary_data.as_ref().and_then(|data| data.get(key));
-    text.map(|text| Cow::Borrowed(text.as_bytes()))
-        .or_else(|| Some(Cow::Borrowed(&binary()?.0[..])))
+    text.map(|text| text.clone().into_bytes())
+        .or_else(|| Some(binary()?.0.clone()))
 }
 
 /// The list of files that an assignment carries.
-pub(crate) fn folder(name: &str, digest: &str, contents: &[Content<'_>]) -> SkillFiles {
-    let file = |(path, bytes): &Content<'_>| SkillFile {
+pub(crate) fn folder(name: &str, digest: &str, contents: &Contents) -> SkillFiles {
+    let file = |(path, bytes): (&String, &Vec<u8>)| SkillFile {
         file: FileRef {
             path: path.clone(),
             bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
+            sha256: sha256_hex(bytes),
         },
         executable: is_executable(bytes),
     };
@@ -83,11 +74,6 @@ pub(crate) fn folder(name: &str, digest: &str, contents: &[Content<'_>]) -> Skil
         digest: digest.to_owned(),
         files: contents.iter().map(file).collect(),
     }
-}
-
-/// Neither ConfigMaps nor Skills carry modes: a program is what begins like one.
-fn is_executable(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"#!") || bytes.starts_with(b"\x7fELF")
 }
 
 /// File lists by skill and digest, so that a known skill costs no read.

@@ -45,7 +45,7 @@ fn a_list_carries_sizes_and_digests() {
     let file = &folder.files[0].file;
     assert_eq!(
         (&*file.path, file.bytes, &*file.sha256),
-        ("SKILL.md", 6, &*sha256(b"# math"))
+        ("SKILL.md", 6, &*sha256_hex(b"# math"))
     );
 }
 
@@ -56,7 +56,7 @@ fn lists_are_remembered_by_skill_and_digest_and_bounded() {
         namespace: "a".into(),
         name: name.into(),
     };
-    let put = |skill: &str| folders.put(name(skill), Arc::new(folder(skill, "d", &[])));
+    let put = |skill: &str| folders.put(name(skill), Arc::new(folder(skill, "d", &Contents::new())));
     put("one");
     assert!(folders.get(&name("one"), "d").is_some());
     assert!(folders.get(&name("one"), "other").is_none());

@@ -161,3 +161,7 @@ fn put<K: Followed>(object: DeserializeGuard<K>, gateway: &Gateway) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "watcher_tests.rs"]
+mod tests;

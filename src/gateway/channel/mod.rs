@@ -1,5 +1,6 @@
 //! The channel: one HTTP/2 request per runtime, frames in both bodies.
 
+mod dialogue;
 mod inbox;
 mod outbox;
 mod route;
