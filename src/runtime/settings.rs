@@ -3,6 +3,7 @@
 use agentrun_protocol::environment::{self, SandboxFacts};
 use agentrun_protocol::executor;
 use agentrun_protocol::probe::ProbeTargets;
+use agentrun_sandbox::resolve::{Area, Roots};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,16 +43,24 @@ pub struct Gateway {
 /// Folders as the runtime sees them.
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// `user-data/uploads`, written by the runtime alone.
-    pub uploads: PathBuf,
-    /// `user-data/workspace`, read only.
-    pub workspace: PathBuf,
-    /// `user-data/outputs`, read only.
-    pub outputs: PathBuf,
+    /// Holds `uploads`, which the runtime alone writes, and `workspace` and `outputs`, which it reads.
+    pub user_data: PathBuf,
     /// `state`: evidence, logs, results.
     pub state: PathBuf,
     /// Skills that came over the channel.
     pub skills: PathBuf,
+}
+
+impl Folders {
+    /// Where uploads go.
+    pub fn uploads(&self) -> PathBuf {
+        self.roots().folder(&Area::Uploads)
+    }
+
+    /// Opens what user code can change, and never what is outside of it.
+    pub fn roots(&self) -> Roots {
+        Roots::new(&self.user_data, &self.skills)
+    }
 }
 
 /// Folders as user code sees them.
@@ -83,7 +92,7 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Bounds {
-            executor: Duration::from_secs(60),
+            executor: EXECUTOR,
             isolation: Duration::from_secs(10),
             quiet: Duration::from_secs(2),
             exit_grace: FUNCTION_EXIT_GRACE,
@@ -93,16 +102,17 @@ impl Default for Bounds {
     }
 }
 
+/// How long the executor is waited for: its container starts when its image is pulled. The Pod's deadline and
+/// the operator's `startTimeout` usually come first.
+const EXECUTOR: Duration = Duration::from_mins(15);
+
 /// How long a function may go on after its complete document.
 pub const FUNCTION_EXIT_GRACE: Duration = Duration::from_secs(5);
 
 impl Default for Folders {
     fn default() -> Self {
-        let user_data = PathBuf::from(USER_DATA);
         Folders {
-            uploads: user_data.join("uploads"),
-            workspace: user_data.join("workspace"),
-            outputs: user_data.join("outputs"),
+            user_data: PathBuf::from(USER_DATA),
             state: PathBuf::from(environment::STATE),
             skills: PathBuf::from(environment::SKILLS),
         }

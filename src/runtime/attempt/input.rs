@@ -1,6 +1,5 @@
 //! The JSON on the work's stdin.
 
-use super::artifacts::open_regular;
 use crate::executor::{Lost, Stdin};
 use crate::settings::{Folders, USER_DATA};
 use crate::store::evidence::STATE_PREFIX;
@@ -8,6 +7,7 @@ use crate::store::files::{FileError, beneath};
 use crate::store::hash_of;
 use agentrun_protocol::executor::MAX_STDIN;
 use agentrun_protocol::work::{FileRef, Input, Work};
+use agentrun_sandbox::resolve::{Area, Links, Location, ResolveError};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
@@ -34,6 +34,8 @@ pub(super) enum InputError {
     },
     #[error(transparent)]
     Path(#[from] FileError),
+    #[error("the input cannot be opened")]
+    Resolve(#[from] ResolveError),
     #[error("the input cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }
@@ -57,21 +59,11 @@ pub(super) fn open(work: &Work, input: Option<&Input>, folders: &Folders) -> Res
 }
 
 fn user_file(path: &str, folders: &Folders) -> Result<File, InputError> {
-    let elsewhere = || InputError::Elsewhere(path.to_owned());
-    let inside = path
-        .strip_prefix(USER_DATA)
-        .and_then(|rest| rest.strip_prefix('/'))
-        .ok_or_else(elsewhere)?;
-    let (root, rest) = inside.split_once('/').ok_or_else(elsewhere)?;
-    let root = match root {
-        "uploads" => &folders.uploads,
-        "workspace" => &folders.workspace,
-        "outputs" => &folders.outputs,
-        _ => return Err(elsewhere()),
-    };
-    let open = || open_regular(File::open(root)?, rest);
-    let file = open().map_err(|source| unreadable(path, source))?;
-    bounded(path, file)
+    let location = Location::parse(path)?;
+    if matches!(location.area(), Area::Skill(_)) {
+        return Err(InputError::Elsewhere(path.to_owned()));
+    }
+    bounded(path, folders.roots().open_file(&location, Links::Inside)?)
 }
 
 fn stored(file: &FileRef, state: &Path) -> Result<File, InputError> {

@@ -7,9 +7,7 @@ fn folders(root: &Path) -> Folders {
         std::fs::create_dir(root.join(name)).unwrap();
     }
     Folders {
-        uploads: root.join("uploads"),
-        workspace: root.join("workspace"),
-        outputs: root.join("outputs"),
+        user_data: root.to_owned(),
         state: root.join("state"),
         skills: root.join("skills"),
     }
@@ -47,19 +45,25 @@ fn nothing_is_null_for_a_function_and_empty_for_a_command() {
     assert_eq!(read(open(&command(), None, &folders).unwrap()), "");
 }
 
-// F067, F068
+// F067, F068, F070
 #[test]
 fn a_file_is_taken_from_the_user_data_alone() {
     let root = tempfile::tempdir().unwrap();
     let folders = folders(root.path());
-    std::fs::write(folders.workspace.join("a.json"), "[1]").unwrap();
+    std::fs::write(folders.user_data.join("workspace").join("a.json"), "[1]").unwrap();
     std::fs::write(folders.state.join("secret"), "[2]").unwrap();
-    symlink(folders.state.join("secret"), folders.workspace.join("link")).unwrap();
+    symlink(
+        folders.state.join("secret"),
+        folders.user_data.join("workspace").join("link"),
+    )
+    .unwrap();
     let check = |path: &str| {
         let path = path.to_owned();
         open(&command(), Some(&Input::File { path }), &folders).map(read)
     };
     assert_eq!(check("/mnt/user-data/workspace/a.json").unwrap(), "[1]");
+    symlink("a.json", folders.user_data.join("workspace/sibling")).unwrap();
+    assert_eq!(check("/mnt/user-data/workspace/sibling").unwrap(), "[1]");
     for path in [
         "/mnt/user-data/workspace/link",
         "/mnt/user-data/workspace/../state/secret",

@@ -87,7 +87,7 @@ async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepar
     }
     let (folders, work, value) = (folders.clone(), assignment.work.clone(), assignment.input.clone());
     let opened = crate::blocking(move || {
-        let before = artifacts::list(&folders.outputs)?;
+        let before = artifacts::list(&folders.roots())?;
         Ok((input::open(&work, value.as_ref(), &folders), before))
     });
     let (input, before) = opened.await.map_err(|error| volume_error(context, error))?;
@@ -102,7 +102,7 @@ async fn test_volume(context: &Context) -> Result<(), PrepareError> {
         return Ok(());
     }
     let folders = context.settings.folders.clone();
-    crate::blocking(move || volume::test(&[&folders.state, &folders.uploads]))
+    crate::blocking(move || volume::test(&[&folders.state, &folders.uploads()]))
         .await
         .map_err(|error| volume_error(context, error))?;
     context.volume_tested.store(true, Ordering::Relaxed);
@@ -120,10 +120,16 @@ async fn uploads(context: &Arc<Context>, wanted: &[FileRef]) -> Result<(), FileE
     };
     for several in wanted.chunks(FETCHES) {
         let mut running = JoinSet::new();
-        for file in several.iter().cloned() {
-            let context = Arc::clone(context);
+        for file in several {
+            let (context, file) = (Arc::clone(context), file.clone());
             running.spawn(async move {
-                files::ensure(&context.settings.folders.uploads, &file, manner, &context.outbox).await
+                files::ensure(
+                    &context.settings.folders.uploads(),
+                    &file,
+                    manner,
+                    &context.outbox,
+                )
+                .await
             });
         }
         while let Some(done) = running.join_next().await {

@@ -146,11 +146,11 @@ impl Attempt {
         }
         let limit_ms = self.assignment.remaining_ms;
         let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
-        let outputs = self.context.settings.folders.outputs.clone();
+        let roots = self.context.settings.folders.roots();
         crate::blocking(move || {
             let verdict = judge(&work, &over, &record, limit_ms, &evidence)?;
             let until = std::time::Instant::now() + HASH_TIME;
-            let artifacts = artifacts::changed(&outputs, &before, until)?;
+            let artifacts = artifacts::changed(&roots, &before, until)?;
             Ok(assemble(verdict, artifacts))
         })
         .await

@@ -52,6 +52,8 @@ struct State {
     ready: bool,
     /// Whether a session takes messages.
     open: bool,
+    /// Whether this session has brought an assignment. Before that a gateway knows no content to give.
+    assigned: bool,
     /// For the session that is open now.
     passing: VecDeque<ToGateway>,
     /// Ends of attempts, in order, until they are acknowledged.
@@ -129,14 +131,8 @@ impl Outbox {
     pub(super) fn open(&self) {
         let mut state = lock(&self.state);
         state.open = true;
+        state.assigned = false;
         state.passing = state.ends.iter().map(|(_, message)| message.clone()).collect();
-        let State { fetches, passing, .. } = &mut *state;
-        for (sha256, fetch) in fetches {
-            fetch.bytes.clear();
-            passing.push_back(ToGateway::Get {
-                sha256: sha256.clone(),
-            });
-        }
         drop(state);
         self.changed.notify_one();
     }
@@ -177,6 +173,11 @@ impl Outbox {
             ToRuntime::Missing { sha256, message } => {
                 lock(&self.state).finish(&sha256, &Err(FetchError::Missing(message)));
             }
+            assignment @ ToRuntime::Assign(_) => {
+                lock(&self.state).ask_again();
+                self.changed.notify_one();
+                return Some(assignment);
+            }
             other => return Some(other),
         }
         None
@@ -206,9 +207,24 @@ impl State {
             waiting: vec![waiting],
         };
         self.fetches.insert(file.sha256.clone(), fetch);
-        self.pass(ToGateway::Get {
-            sha256: file.sha256.clone(),
-        });
+        if self.assigned {
+            self.pass(ToGateway::Get {
+                sha256: file.sha256.clone(),
+            });
+        }
+    }
+
+    /// Asks for what an earlier session did not bring.
+    fn ask_again(&mut self) {
+        if std::mem::replace(&mut self.assigned, true) {
+            return;
+        }
+        for (sha256, fetch) in &mut self.fetches {
+            fetch.bytes.clear();
+            self.passing.push_back(ToGateway::Get {
+                sha256: sha256.clone(),
+            });
+        }
     }
 
     fn chunk(&mut self, sha256: &str, offset: u64, last: bool, data: &[u8]) {

@@ -1,5 +1,6 @@
 use super::*;
 use agentrun_protocol::Blob;
+use agentrun_protocol::work::Assignment;
 
 fn id(attempt: i32) -> AttemptId {
     AttemptId {
@@ -29,9 +30,21 @@ fn queued(outbox: &Outbox) -> Vec<ToGateway> {
     lock(&outbox.state).passing.iter().cloned().collect()
 }
 
+fn assign(outbox: &Outbox) {
+    let assignment: Assignment = serde_json::from_value(serde_json::json!({
+        "uid": "u", "attempt": 1, "subtask": "n/s", "runUid": "r", "task": "t", "remainingMs": 1,
+        "work": {"kind": "Command", "argv": ["true"]},
+        "limits": {"fileBytes": 1, "openFiles": 1, "processes": 1},
+    }))
+    .unwrap();
+    let assignment = ToRuntime::Assign(Box::new(assignment));
+    assert_eq!(outbox.take(assignment.clone()), Some(assignment));
+}
+
 async fn fetch_with(answers: Vec<ToRuntime>) -> Fetched {
     let outbox = Outbox::default();
     outbox.open();
+    assign(&outbox);
     let fetching = tokio::spawn({
         let outbox = outbox.clone();
         async move { outbox.fetch(&file(4)).await }
@@ -122,6 +135,7 @@ async fn a_content_of_another_length_is_refused_before_it_fills_the_memory() {
 async fn a_fetch_that_a_broken_connection_cut_starts_again_from_the_first_byte() {
     let outbox = Outbox::default();
     outbox.open();
+    assign(&outbox);
     let fetching = tokio::spawn({
         let outbox = outbox.clone();
         async move { outbox.fetch(&file(4)).await }
@@ -130,6 +144,12 @@ async fn a_fetch_that_a_broken_connection_cut_starts_again_from_the_first_byte()
     outbox.take(chunk(0, false, b"ab"));
     outbox.close();
     outbox.open();
+    assert_eq!(
+        queued(&outbox),
+        [],
+        "the new gateway knows no content before it has assigned"
+    );
+    assign(&outbox);
     assert!(matches!(outbox.next().await, ToGateway::Get { .. }));
     outbox.take(chunk(0, true, b"abcd"));
     assert_eq!(&*fetching.await.unwrap().unwrap(), b"abcd");

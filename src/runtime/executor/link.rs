@@ -45,27 +45,27 @@ type Calls = Arc<Mutex<HashMap<CallId, mpsc::Sender<CallEvent>>>>;
 pub struct Link {
     calls: Calls,
     next: Arc<AtomicU64>,
-    writes: mpsc::Sender<Vec<u8>>,
+    queue: mpsc::Sender<Vec<u8>>,
     lost: watch::Receiver<bool>,
 }
 
 impl Link {
     pub(super) fn start(reader: FrameReader<OwnedReadHalf>, writer: OwnedWriteHalf) -> Self {
         let calls = Calls::default();
-        let (writes, queue) = mpsc::channel(WRITES);
-        let (lose, lost) = watch::channel(false);
-        tokio::spawn(write(queue, writer));
+        let (queue, queued) = mpsc::channel(WRITES);
+        let (end, lost) = watch::channel(false);
+        tokio::spawn(write(queued, writer));
         let known = Arc::clone(&calls);
         tokio::spawn(async move {
             read(reader, &known).await;
             // Order matters: a call that registers after this sees `lost`.
-            lose.send_replace(true);
+            end.send_replace(true);
             lock(&known).clear();
         });
         Link {
             calls,
             next: Arc::new(AtomicU64::new(1)),
-            writes,
+            queue,
             lost,
         }
     }
@@ -100,7 +100,7 @@ impl Link {
             tracing::error!(%error, "a message for the executor was not sent");
             Lost
         })?;
-        self.writes.send(bytes).await.map_err(|_| Lost)
+        self.queue.send(bytes).await.map_err(|_| Lost)
     }
 }
 

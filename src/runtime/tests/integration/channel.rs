@@ -151,6 +151,30 @@ async fn files_and_skills_are_fetched_once() {
 }
 
 #[tokio::test]
+async fn a_file_that_a_dead_gateway_did_not_bring_is_asked_for_after_the_next_assignment() {
+    let mut world = World::new().await;
+    let (_runtime, mut executor, mut peer) = world.up().await;
+    let wanted = file("a.csv", b"abc");
+    let mut assignment = function("f");
+    assignment.files = vec![wanted.clone()];
+    peer.assign(&assignment).await;
+    assert!(matches!(peer.next().await, ToGateway::Get { .. }));
+    peer.kill();
+    // The next gateway serves only what it has assigned itself, so nothing may be asked before.
+    let mut peer = world.gateway.peer().await;
+    peer.say(ToRuntime::Assign(Box::new(assignment))).await;
+    let mut heard = [peer.next().await, peer.next().await];
+    heard.sort_by_key(|message| matches!(message, ToGateway::Get { .. }));
+    assert!(
+        matches!(heard, [ToGateway::Taken(_), ToGateway::Get { .. }]),
+        "{heard:?}"
+    );
+    peer.say(chunk(&wanted, b"abc")).await;
+    executor.answer(b"1").await;
+    assert_eq!(peer.result().await.ending, Ending::Success);
+}
+
+#[tokio::test]
 async fn a_content_with_another_digest_is_input_changed_and_nothing_runs() {
     let mut world = World::new().await;
     let (_runtime, _executor, mut peer) = world.up().await;

@@ -56,9 +56,7 @@ impl World {
             },
             executor_socket: path("executor.sock"),
             folders: Folders {
-                uploads: path("data/uploads"),
-                workspace: path("data/workspace"),
-                outputs: path("data/outputs"),
+                user_data: path("data"),
                 state: path("state"),
                 skills: path("skills"),
             },
