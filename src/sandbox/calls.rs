@@ -68,6 +68,11 @@ impl Call {
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
     }
 
+    /// Begins to wait anew.
+    pub(crate) fn expect_end_from(&mut self, now: Instant) {
+        self.deadline = self.deadline.max(Some(now + PATIENCE));
+    }
+
     /// The end of a call whose supervisor is dead, and whose processes are too.
     pub(crate) fn reset(self, id: CallId) -> Ended {
         remove(&self.scratch);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long the runtime's socket is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const ROUND: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,

@@ -55,7 +55,7 @@ impl Peer {
     /// Reads once; afterwards [`Peer::next`] may have messages. An end or error of the connection makes
     /// it closed, since nothing else can be done about either.
     pub(crate) fn receive(&mut self) {
-        let mut buffer = [0; CHUNK];
+        let mut buffer = vec![0; CHUNK];
         match self.socket.read(&mut buffer) {
             Ok(0) => self.open = false,
             Ok(count) => self.decoder.push(&buffer[..count]),

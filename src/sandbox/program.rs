@@ -134,7 +134,7 @@ mod tests {
             find("tool", &path, Path::new("/")),
             Some(folder.path().join("one/tool"))
         );
-        let executable = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+        let executable: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path().join("two/tool"), executable).unwrap();
         assert_eq!(
             find("tool", &path, Path::new("/")),

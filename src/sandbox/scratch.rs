@@ -141,9 +141,9 @@ mod tests {
         fs::write(locked.join("file"), "x").unwrap();
         symlink(&outside, locked.join("link")).unwrap();
         symlink("/nowhere", scratch.join("dangling")).unwrap();
-        fs::set_permissions(&locked, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&locked, Permissions::from_mode(0o000)).unwrap();
         fs::set_permissions(scratch.join("a"), Permissions::from_mode(0o500)).unwrap();
-        fs::set_permissions(&scratch, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&scratch, Permissions::from_mode(0o000)).unwrap();
         remove(&scratch).unwrap();
         assert!(!scratch.exists());
         assert!(outside.join("keep").exists());

@@ -89,7 +89,7 @@ impl Spool {
 
     /// Hands over what the non-blocking pipe takes. Fails when nobody reads it any more.
     pub(crate) fn feed(&mut self, pipe: &OwnedFd) -> io::Result<()> {
-        let mut buffer = [0; CHUNK];
+        let mut buffer = vec![0; CHUNK];
         while self.has_more() {
             let count = pread(&self.file, &mut buffer, self.read)?;
             if count == 0 {

@@ -2,34 +2,25 @@
 //! ends it when told to, and goes when nothing of it is left.
 
 use crate::calls::without_work;
-use crate::capture::Capture;
 use crate::environment::{INPUT_FILE, OUTPUT_FILE};
 use crate::explain::NotStarted;
 use crate::job::Job;
-use crate::launch::{self, Report, Started};
+use crate::launch;
 use crate::peer::{BUSY, Peer};
 use crate::spool::{Spool, SpoolError};
 use crate::tree::{self, Felled, Reaped};
+use crate::work::Work;
 use crate::{complain, confine, millis, output_file, scratch, sys, timespec};
-use agentrun_protocol::Blob;
-use agentrun_protocol::executor::{CallId, Ended, ProcessEnd, StartError, Stream, ToExecutor, ToRuntime};
+use agentrun_protocol::executor::{Ended, ProcessEnd, StartError, ToExecutor, ToRuntime};
 use agentrun_protocol::frame::FrameError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior,
-};
+use rustix::process::{DumpableBehavior, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-/// How often processes are counted; and how often when there are many, since a fork bomb doubles quickly.
-const CALM: Duration = Duration::from_millis(25);
-const ALERT: Duration = Duration::from_millis(3);
-/// One read from a pipe.
-const CHUNK: usize = 64 * 1024;
 
 /// Why a call cannot be supervised. PID 1 sees a supervisor that died, and resets the sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -86,23 +77,6 @@ struct Kill {
     deadline: Instant,
     /// Whether the processes were told.
     told: bool,
-}
-
-/// The running program.
-struct Work {
-    first: Pid,
-    report: Report,
-    stdin: Option<OwnedFd>,
-    outputs: [Output; 2],
-    end: Option<ProcessEnd>,
-    next_count: Instant,
-    too_many: bool,
-}
-
-struct Output {
-    stream: Stream,
-    pipe: Option<OwnedFd>,
-    capture: Capture,
 }
 
 impl Supervisor {
@@ -290,15 +264,13 @@ impl Supervisor {
         Ok(())
     }
 
-    fn count(&mut self, work: &mut Work) {
+    fn count(&self, work: &mut Work) {
         let now = Instant::now();
         if now < work.next_count {
             return;
         }
         let allowed = self.job.exec.limits.processes as usize;
-        let found = tree::descendants().len();
-        work.too_many = found > allowed;
-        work.next_count = now + if found * 4 > allowed { ALERT } else { CALM };
+        work.counted(tree::descendants().len(), allowed, now);
     }
 
     /// Passes the wish to end on to the processes, once.
@@ -351,71 +323,6 @@ impl Supervisor {
             self.executor.flush();
         }
         Ok(())
-    }
-}
-
-impl Work {
-    fn new(started: Started, output_bytes: u64) -> Work {
-        let Started {
-            pid,
-            stdin,
-            stdout,
-            stderr,
-            report,
-        } = started;
-        let output = |stream, pipe| Output {
-            stream,
-            pipe: Some(pipe),
-            capture: Capture::new(output_bytes),
-        };
-        Work {
-            first: pid,
-            report,
-            stdin: Some(stdin),
-            outputs: [output(Stream::Stdout, stdout), output(Stream::Stderr, stderr)],
-            end: None,
-            next_count: Instant::now() + ALERT,
-            too_many: false,
-        }
-    }
-
-    /// Any child ended; only the first process is the program.
-    fn saw(&mut self, pid: Pid, status: WaitStatus) {
-        if pid != self.first {
-            return;
-        }
-        let exited = status.exit_status().map(|code| ProcessEnd::Exited { code });
-        let signalled = status
-            .terminating_signal()
-            .map(|signal| ProcessEnd::Signalled { signal });
-        self.end = exited.or(signalled);
-    }
-}
-
-impl Output {
-    /// Reads once and forwards what is within the limit. Returns whether there may be more at once.
-    fn forward(&mut self, id: CallId, to: &mut Peer) -> Result<bool, FrameError> {
-        let Some(pipe) = &self.pipe else {
-            return Ok(false);
-        };
-        let mut buffer = [0; CHUNK];
-        let count = match rustix::io::read(pipe, &mut buffer) {
-            Ok(count) if count > 0 => count,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
-            Ok(_) | Err(_) => {
-                self.pipe = None;
-                return Ok(false);
-            }
-        };
-        let send = self.capture.take(&buffer[..count]);
-        if !send.is_empty() {
-            to.send(&ToRuntime::Output {
-                id,
-                stream: self.stream,
-                data: Blob(send.to_vec()),
-            })?;
-        }
-        Ok(true)
     }
 }
 

@@ -72,21 +72,21 @@ impl Roots {
             return first.map_err(fail);
         }
         // The kernel refuses absolute links, also those that stay inside.
-        let plain = self.without_links(location, &root).map_err(fail)?;
+        let plain = without_links(location, &root).map_err(fail)?;
         beneath(&root, &plain, flags, mode, links).map_err(fail)
     }
 
     /// Opens a regular file for reading.
     pub fn open_file(&self, location: &Location, links: Links) -> Result<File, ResolveError> {
         let file = self.open(location, OFlags::RDONLY, Mode::empty(), links)?;
-        self.expect(location, &file, FileType::RegularFile)?;
+        expect(location, &file, FileType::RegularFile)?;
         Ok(File::from(file))
     }
 
     /// Opens a folder, to list it.
     pub fn open_folder(&self, location: &Location, links: Links) -> Result<OwnedFd, ResolveError> {
         let folder = self.open(location, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty(), links)?;
-        self.expect(location, &folder, FileType::Directory)?;
+        expect(location, &folder, FileType::Directory)?;
         Ok(folder)
     }
 
@@ -99,22 +99,6 @@ impl Roots {
         })
     }
 
-    fn expect(&self, location: &Location, fd: &OwnedFd, expected: FileType) -> Result<(), ResolveError> {
-        let stat = fstat(fd).map_err(|error| ResolveError::System {
-            path: location.to_string(),
-            source: error.into(),
-        })?;
-        let found = FileType::from_raw_mode(stat.st_mode);
-        if found == expected {
-            return Ok(());
-        }
-        Err(ResolveError::WrongKind {
-            path: location.to_string(),
-            found: kind(found),
-            expected: kind(expected),
-        })
-    }
-
     /// The folder of an area. It is ours or the operator's; only what is below is user code's.
     fn root(&self, area: &Area) -> Result<OwnedFd, Errno> {
         open(
@@ -123,42 +107,58 @@ impl Roots {
             Mode::empty(),
         )
     }
+}
 
-    /// Writes out every link on the way, left to right, as long as each stays in the area. The result is
-    /// only a proposal: it is opened beneath the same root.
-    fn without_links(&self, location: &Location, root: &OwnedFd) -> Result<String, Errno> {
-        let mut names = split(&location.relative());
-        let mut done = 0;
-        let mut links = 0;
-        while done < names.len() {
-            let prefix = names[..=done].join("/");
-            let Some(target) = link_target(root, &prefix)? else {
-                done += 1;
-                continue;
-            };
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(Errno::LOOP);
-            }
-            let rest = names.split_off(done + 1);
-            names.pop();
-            if target.starts_with('/') {
-                let inside = Location::parse(&target)
-                    .ok()
-                    .filter(|inside| inside.area() == location.area());
-                names = split(&inside.ok_or(Errno::XDEV)?.relative());
-                done = 0;
-            } else {
-                names.extend(split(&target));
-            }
-            names.extend(rest);
-        }
-        Ok(if names.is_empty() {
-            ".".to_owned()
-        } else {
-            names.join("/")
-        })
+fn expect(location: &Location, fd: &OwnedFd, expected: FileType) -> Result<(), ResolveError> {
+    let stat = fstat(fd).map_err(|error| ResolveError::System {
+        path: location.to_string(),
+        source: error.into(),
+    })?;
+    let found = FileType::from_raw_mode(stat.st_mode);
+    if found == expected {
+        return Ok(());
     }
+    Err(ResolveError::WrongKind {
+        path: location.to_string(),
+        found: kind(found),
+        expected: kind(expected),
+    })
+}
+
+/// Writes out every link on the way, left to right, as long as each stays in the area. The result is
+/// only a proposal: it is opened beneath the same root.
+fn without_links(location: &Location, root: &OwnedFd) -> Result<String, Errno> {
+    let mut names = split(&location.relative());
+    let mut done = 0;
+    let mut links = 0;
+    while done < names.len() {
+        let prefix = names[..=done].join("/");
+        let Some(target) = link_target(root, &prefix)? else {
+            done += 1;
+            continue;
+        };
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(Errno::LOOP);
+        }
+        let rest = names.split_off(done + 1);
+        names.pop();
+        if target.starts_with('/') {
+            let inside = Location::parse(&target)
+                .ok()
+                .filter(|inside| inside.area() == location.area());
+            names = split(&inside.ok_or(Errno::XDEV)?.relative());
+            done = 0;
+        } else {
+            names.extend(split(&target));
+        }
+        names.extend(rest);
+    }
+    Ok(if names.is_empty() {
+        ".".to_owned()
+    } else {
+        names.join("/")
+    })
 }
 
 /// The only call of `openat2` here.

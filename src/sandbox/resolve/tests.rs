@@ -273,9 +273,9 @@ fn build(node: &Node, path: &Path) {
     match node {
         Node::Folder(entries) => {
             fs::create_dir_all(path).unwrap();
-            entries
-                .iter()
-                .for_each(|(name, node)| build(node, &path.join(name)));
+            for (name, node) in entries {
+                build(node, &path.join(name));
+            }
         }
         Node::File(text) => fs::write(path, text).unwrap(),
         Node::Link(target) => symlink(target, path).unwrap(),

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Nothing in these tests takes longer on a busy machine.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A running executor and the test's end of its connection.
 pub(crate) struct Sandbox {
@@ -217,7 +217,7 @@ impl Sandbox {
         while !seen.contains(expected) {
             match self.receive() {
                 ToRuntime::Output { id: of, data, .. } if of == id => {
-                    seen += &String::from_utf8_lossy(&data.0)
+                    seen += &String::from_utf8_lossy(&data.0);
                 }
                 other => panic!("waited for {expected:?}, saw {seen:?}, got {other:?}"),
             }

@@ -3,6 +3,9 @@
 //! Where this runs as root the executor gets a pid namespace of its own, as in a container: there it is
 //! PID 1, and a `kill -9 -1` cannot reach the machine.
 
+// Helpers of tests are tests too, but the lints only know functions marked as such.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod confinement;
 mod harness;
 mod life;
