@@ -49,15 +49,16 @@ impl Reviewer for Scripted {
     }
 }
 
-struct Server {
-    gateway: Arc<Gateway>,
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) address: SocketAddr,
     authority: CertificateDer<'static>,
+    pub(crate) authority_pem: String,
     _folder: tempfile::TempDir,
 }
 
 impl Server {
-    async fn start(api: &Api) -> Self {
+    pub(crate) async fn start(api: &Api) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed([TLS_NAME.to_owned()]).unwrap();
         std::fs::write(folder.path().join("tls.crt"), made.cert.pem()).unwrap();
@@ -78,6 +79,7 @@ impl Server {
             gateway,
             address,
             authority: made.cert.der().clone(),
+            authority_pem: made.cert.pem(),
             _folder: folder,
         }
     }
@@ -194,7 +196,7 @@ impl Runtime {
     }
 }
 
-async fn within<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future)
         .await
         .expect("nothing happened in time")

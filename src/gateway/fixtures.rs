@@ -65,10 +65,14 @@ pub(crate) fn skill(change: impl FnOnce(&mut Value)) -> Skill {
             {"path": "SKILL.md", "content": "# math"},
         ]}},
         "status": {
-            "digest": "d1",
             "functions": [{"name": "add", "file": "functions/add.py", "maxMemoryMb": 64, "timeoutSec": 5}],
         },
     });
+    let files = agentrun_core::skill::digest(&crate::skills::contents(
+        &serde_json::from_value(object.clone()).unwrap(),
+        None,
+    ));
+    object["status"]["digest"] = json!(files);
     change(&mut object);
     serde_json::from_value(object).unwrap()
 }

@@ -37,6 +37,8 @@ mod watcher;
 
 #[cfg(test)]
 mod channel_tests;
+#[cfg(test)]
+mod runtime_tests;
 
 pub use error::{CertificateError, GatewayError};
 pub use settings::Settings;
