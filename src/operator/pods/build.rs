@@ -92,7 +92,7 @@ fn spec(input: &PodInput<'_>) -> PodSpec {
     }
 }
 
-fn pod_security(uid: i64) -> PodSecurityContext {
+pub(super) fn pod_security(uid: i64) -> PodSecurityContext {
     PodSecurityContext {
         fs_group: Some(uid),
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),

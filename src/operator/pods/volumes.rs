@@ -183,7 +183,7 @@ fn claim(volume: &str, name: &str, read_only: bool) -> Volume {
     }
 }
 
-fn image(volume: &str, reference: &str, pull_policy: Option<String>) -> Volume {
+pub(super) fn image(volume: &str, reference: &str, pull_policy: Option<String>) -> Volume {
     Volume {
         name: volume.to_owned(),
         image: Some(ImageVolumeSource {
@@ -194,7 +194,7 @@ fn image(volume: &str, reference: &str, pull_policy: Option<String>) -> Volume {
     }
 }
 
-fn empty_dir(volume: &str, size: String, in_memory: bool) -> Volume {
+pub(super) fn empty_dir(volume: &str, size: String, in_memory: bool) -> Volume {
     Volume {
         name: volume.to_owned(),
         empty_dir: Some(EmptyDirVolumeSource {
