@@ -15,6 +15,7 @@ pub mod settings;
 pub mod store;
 
 mod lock;
+mod task;
 
 /// Does file work away from the one thread that keeps the timers.
 pub(crate) async fn blocking<T: Send + 'static>(

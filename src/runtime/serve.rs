@@ -7,6 +7,7 @@ use crate::probe::probe;
 use crate::settings::Settings;
 use crate::store::evidence::Evidence;
 use crate::store::skills::Skills;
+use crate::task::Task;
 use agentrun_protocol::channel::{Refusal, ToGateway};
 use agentrun_protocol::exit;
 use agentrun_protocol::result::AttemptResult;
@@ -52,21 +53,21 @@ impl ServeError {
 
 /// Serves until the executor is lost, the gateway refuses us, or `shutdown` returns. Gives back the exit code.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Result<u8, ServeError> {
+    let trust = channel::trust(&settings.gateway.authorities)?;
     let listener = executor::bind(&settings.executor_socket)?;
     let outbox = Outbox::default();
     let (sender, events) = mpsc::channel(EVENTS);
     let mut shutdown = std::pin::pin!(shutdown);
     // Connecting and probing take their time while the executor starts.
-    let mut channel = Background(tokio::spawn(channel::run(
+    let _channel = Task::spawn(channel::run(
         settings.gateway.clone(),
+        trust,
         outbox.clone(),
         sender,
-    )));
+    ));
     let (found, isolation) = watch::channel(None);
     let (targets, bound) = (settings.probe.clone(), settings.bounds.isolation);
-    let _probe = Background(tokio::spawn(async move {
-        found.send(Some(probe(&targets, bound).await))
-    }));
+    let _probe = Task::spawn(async move { found.send(Some(probe(&targets, bound).await)) });
     let link = tokio::select! {
         link = accept(listener, &settings) => link?,
         () = &mut shutdown => return Ok(exit::DONE),
@@ -84,10 +85,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Re
         context,
         running: None,
     };
-    tokio::select! {
-        code = engine.run(events, shutdown) => Ok(code),
-        Err(error) = channel.ended() => Err(error.into()),
-    }
+    Ok(engine.run(events, shutdown).await)
 }
 
 async fn accept(listener: UnixListener, settings: &Settings) -> Result<executor::Link, AcceptError> {
@@ -98,22 +96,6 @@ async fn accept(listener: UnixListener, settings: &Settings) -> Result<executor:
         settings.bounds.executor,
     )
     .await
-}
-
-/// A task that ends with its owner.
-struct Background<T>(JoinHandle<T>);
-
-impl Background<Result<(), TlsError>> {
-    /// Returns only when the task failed or ended.
-    async fn ended(&mut self) -> Result<(), TlsError> {
-        (&mut self.0).await.unwrap_or(Ok(()))
-    }
-}
-
-impl<T> Drop for Background<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 struct Engine {

@@ -6,10 +6,10 @@ use super::judge::{MAX_DOCUMENT, is_document};
 use super::record::Record;
 use crate::executor::{Call, CallEvent, Link, Lost};
 use crate::settings::Bounds;
+use crate::task::Task;
 use agentrun_protocol::executor::{Ended, Exec, MAX_OUTPUT_FILE, Stream};
 use std::io;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 /// How long after the SIGKILL the executor may take to say that all is over. One that takes longer is
@@ -58,7 +58,7 @@ pub(super) async fn run(
     control: &mut Control,
 ) -> Result<Over, Lost> {
     let call = link.call(exec).await?;
-    let _feeder = AbortOnDrop(tokio::spawn(feed(call.stdin(), input)));
+    let _feeder = Task::spawn(feed(call.stdin(), input));
     let mut running = Running {
         call,
         terms,
@@ -71,14 +71,6 @@ pub(super) async fn run(
         give_up_at: None,
     };
     running.run(control).await
-}
-
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 struct Running<'a> {

@@ -51,7 +51,7 @@ pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolder
         tcp: assignment.tcp,
         limits,
         output_bytes: LOG_BYTES,
-        io_files: true,
+        io_files: matches!(assignment.work, Work::Command { .. }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Opens one connection: TCP, TLS, HTTP/2, one request whose two bodies stay open.
 
-use super::tls::{self, TlsError};
+use super::tls::Trust;
 use crate::settings::Gateway;
+use crate::task::Task;
 use agentrun_protocol::channel::{PATH, TLS_NAME};
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
@@ -17,7 +18,6 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 /// For each of: reaching the gateway, and its answer.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -31,8 +31,6 @@ pub(super) enum ConnectError {
     Late,
     #[error("the connection failed")]
     Io(#[from] std::io::Error),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     #[error("HTTP failed")]
     Http(#[from] hyper::Error),
     #[error("the request could not be built")]
@@ -47,30 +45,28 @@ pub(super) struct Connection {
     pub(super) frames: mpsc::Sender<Bytes>,
     /// Bytes from the gateway.
     pub(super) body: Incoming,
+    /// Moves the bytes. A peer that is gone without a word would keep it for ever.
+    pub(super) driver: Task<()>,
 }
 
 /// Connects to `address`.
 pub(super) async fn connect(
     gateway: &Gateway,
     address: SocketAddr,
-    connector: &TlsConnector,
+    trust: &Trust,
 ) -> Result<Connection, ConnectError> {
-    timeout(CONNECT, open(gateway, address, connector))
+    timeout(CONNECT, open(gateway, address, trust))
         .await
         .unwrap_or(Err(ConnectError::Late))
 }
 
-async fn open(
-    gateway: &Gateway,
-    address: SocketAddr,
-    connector: &TlsConnector,
-) -> Result<Connection, ConnectError> {
+async fn open(gateway: &Gateway, address: SocketAddr, trust: &Trust) -> Result<Connection, ConnectError> {
     let token = tokio::fs::read_to_string(&gateway.token_file).await?;
     let tcp = TcpStream::connect(address).await?;
     tcp.set_nodelay(true)?;
-    let stream = connector.connect(tls::server_name()?, tcp).await?;
+    let stream = trust.connector.connect(trust.name.clone(), tcp).await?;
     let (mut requests, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-    tokio::spawn(async move {
+    let driver = Task::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "the connection to the gateway ended");
         }
@@ -86,6 +82,7 @@ async fn open(
     Ok(Connection {
         frames,
         body: response.into_body(),
+        driver,
     })
 }
 

@@ -10,4 +10,4 @@ mod tls;
 
 pub use outbox::{FetchError, Outbox};
 pub use run::{Event, run};
-pub use tls::TlsError;
+pub use tls::{TlsError, Trust, trust};

@@ -4,7 +4,7 @@ use super::backoff::Backoff;
 use super::connect::connect;
 use super::outbox::Outbox;
 use super::session::{self, SessionEnd};
-use super::tls::{self, TlsError};
+use super::tls::Trust;
 use crate::chain;
 use crate::settings::Gateway;
 use agentrun_protocol::channel::Refusal;
@@ -31,13 +31,12 @@ pub enum Event {
 }
 
 /// Connects again and again, for ever; returns only after a refusal that no new connection can change.
-pub async fn run(gateway: Gateway, outbox: Outbox, events: mpsc::Sender<Event>) -> Result<(), TlsError> {
-    let connector = tls::connector(&gateway.authorities)?;
+pub async fn run(gateway: Gateway, trust: Trust, outbox: Outbox, events: mpsc::Sender<Event>) {
     let mut backoff = Backoff::default();
     let mut address = gateway.address;
     loop {
         let mut welcomed = false;
-        let end = match connect(&gateway, address, &connector).await {
+        let end = match connect(&gateway, address, &trust).await {
             Ok(connection) => {
                 session::serve(
                     connection,
@@ -62,7 +61,7 @@ pub async fn run(gateway: Gateway, outbox: Outbox, events: mpsc::Sender<Event>) 
             Next::Exit(refusal) => {
                 // An error means that the runtime is about to exit anyway.
                 let _ = events.send(Event::Refused(refusal)).await;
-                return Ok(());
+                return;
             }
             Next::There(other) => address = other,
             Next::Again => address = gateway.address,

@@ -3,6 +3,7 @@
 use super::connect::Connection;
 use super::outbox::Outbox;
 use super::run::Event;
+use crate::task::Task;
 use agentrun_protocol::channel::{IDLE_MS, PING_MS, Refusal, ToGateway, ToRuntime};
 use agentrun_protocol::frame::{self, Decoder, FrameError};
 use agentrun_protocol::version;
@@ -60,6 +61,7 @@ pub(super) async fn serve(
         },
         said: Instant::now(),
         heard: Instant::now(),
+        _driver: connection.driver,
         hello: Some(hello),
         waiting: None,
     };
@@ -71,6 +73,7 @@ pub(super) async fn serve(
 struct Session {
     frames: mpsc::Sender<Bytes>,
     inbox: Inbox,
+    _driver: Task<()>,
     said: Instant,
     heard: Instant,
     /// The first message, until it may be said.

@@ -21,8 +21,15 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
+/// Whom to trust, and by which name.
+#[derive(Clone)]
+pub struct Trust {
+    pub(super) connector: TlsConnector,
+    pub(super) name: ServerName<'static>,
+}
+
 /// Trusts the certificates of `pem`.
-pub(super) fn connector(pem: &str) -> Result<TlsConnector, TlsError> {
+pub fn trust(pem: &str) -> Result<Trust, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         roots.add(certificate?)?;
@@ -30,18 +37,18 @@ pub(super) fn connector(pem: &str) -> Result<TlsConnector, TlsError> {
     if roots.is_empty() {
         return Err(TlsError::Empty);
     }
+    let name =
+        ServerName::try_from(TLS_NAME).map_err(|_| TlsError::Rustls(rustls::Error::UnsupportedNameType))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// The name that every gateway's certificate carries.
-pub(super) fn server_name() -> Result<ServerName<'static>, TlsError> {
-    ServerName::try_from(TLS_NAME).map_err(|_| TlsError::Rustls(rustls::Error::UnsupportedNameType))
+    Ok(Trust {
+        connector: TlsConnector::from(Arc::new(config)),
+        name,
+    })
 }
 
 #[cfg(test)]
@@ -50,6 +57,6 @@ mod tests {
 
     #[test]
     fn text_without_a_certificate_is_refused_at_the_start() {
-        assert!(matches!(connector("no PEM"), Err(TlsError::Empty)));
+        assert!(matches!(trust("no PEM"), Err(TlsError::Empty)));
     }
 }

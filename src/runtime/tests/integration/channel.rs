@@ -1,6 +1,5 @@
 //! What holds whatever happens to the connection.
 
-use crate::gateway::soon;
 use crate::world::{World, function};
 use agentrun_protocol::Blob;
 use agentrun_protocol::channel::{Refusal, ToGateway, ToRuntime};
@@ -298,6 +297,5 @@ async fn an_authority_that_is_no_certificate_is_a_fault_of_the_installation() {
     let mut world = World::new().await;
     world.settings.gateway.authorities = "none".to_owned();
     let mut runtime = world.start();
-    let _executor = crate::executor::Executor::ready(world.socket()).await;
-    assert_eq!(soon("the exit", runtime.exit_code()).await, exit::MISCONFIGURED);
+    assert_eq!(runtime.exit_code().await, exit::MISCONFIGURED);
 }
