@@ -44,6 +44,28 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{- define "agentrun.pullSecrets" -}}
+{{- with .Values.imagePullSecrets -}}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where a component's Pods may run; gets its values. */}}
+{{- define "agentrun.placement" -}}
+{{- $set := dict }}
+{{- range $key := list "priorityClassName" "nodeSelector" "tolerations" "affinity" }}
+{{- with index $ $key }}
+{{- $_ := set $set $key . }}
+{{- end }}
+{{- end }}
+{{- if $set }}
+{{- toYaml $set }}
+{{- end }}
+{{- end }}
+
 {{/* What the Pods of both Deployments share; `.values` are those of the component. */}}
 {{- define "agentrun.pod" -}}
 serviceAccountName: agentrun-{{ .component }}
@@ -51,26 +73,11 @@ enableServiceLinks: false
 terminationGracePeriodSeconds: 30
 securityContext:
   {{- include "agentrun.podSecurity" . | nindent 2 }}
-{{- with .root.Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
-  {{- end }}
+{{- with include "agentrun.pullSecrets" .root }}
+{{ . }}
 {{- end }}
-{{- with .values.priorityClassName }}
-priorityClassName: {{ . }}
-{{- end }}
-{{- with .values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
+{{- with include "agentrun.placement" .values }}
+{{ . }}
 {{- end }}
 topologySpreadConstraints:
   {{- with .values.topologySpreadConstraints }}
@@ -104,4 +111,15 @@ annotations:
     {{- range .Values.networkPolicy.apiServerPorts }}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
+{{- end }}
+
+{{/* Objects that exist only while an uninstallation drains; gets the order. */}}
+{{- define "agentrun.drainHook" -}}
+annotations:
+  helm.sh/hook: pre-delete
+  helm.sh/hook-weight: {{ . | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+  argocd.argoproj.io/hook: PreDelete
+  argocd.argoproj.io/sync-wave: {{ . | quote }}
+  argocd.argoproj.io/hook-delete-policy: BeforeHookCreation,HookSucceeded
 {{- end }}
