@@ -8,7 +8,7 @@ use crate::options::Settings;
 use crate::peer::{BUSY, Peer};
 use crate::tree::{self, Reaped};
 use crate::{complain, sys, timespec};
-use agentrun_protocol::executor::{CallId, Exec, ExpectedMount, StartError, ToExecutor, ToRuntime};
+use agentrun_protocol::executor::{CallId, Ended, Exec, ExpectedMount, StartError, ToExecutor, ToRuntime};
 use agentrun_protocol::frame::FrameError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -261,28 +261,40 @@ impl Executor {
             let state = relay(id, call, &mut self.runtime)?;
             let overdue = call.deadline.is_some_and(|deadline| now >= deadline);
             match state {
-                Relayed::Ended => drop(self.calls.remove(&id)),
-                Relayed::Lost => return self.reset(),
-                Relayed::Running if overdue => return self.reset(),
+                Relayed::Ended(ended) if ended.tree_empty => {
+                    self.calls.remove(&id);
+                    self.runtime.send(&ToRuntime::Ended(ended))?;
+                }
+                // What its supervisor could not end, we can.
+                Relayed::Ended(ended) => return self.reset(Some(ended)),
+                Relayed::Lost => return self.reset(None),
+                Relayed::Running if overdue => return self.reset(None),
                 Relayed::Running => {}
             }
         }
         Ok(())
     }
 
-    /// A supervisor died, and nobody knows what its call left behind: everything ends.
-    fn reset(&mut self) -> Result<(), ServeError> {
-        complain("a supervisor died or stopped; everything in the sandbox is killed");
-        tree::fell(self.ground.contained, |_, _| {});
+    /// A supervisor died, or could not end its call, which is `unfinished` then: everything is killed.
+    fn reset(&mut self, unfinished: Option<Box<Ended>>) -> Result<(), ServeError> {
+        complain("a supervisor died, hangs or could not end its call; everything in the sandbox is killed");
+        let empty = tree::fell(self.ground.contained, |_, _| {}).empty;
+        if let Some(mut ended) = unfinished {
+            self.calls.remove(&ended.id);
+            ended.tree_empty = empty;
+            self.runtime.send(&ToRuntime::Ended(ended))?;
+        }
         for (id, mut call) in std::mem::take(&mut self.calls) {
             // What a supervisor said before its end still counts.
             while call.supervisor.is_open() {
                 call.supervisor.receive();
             }
-            let state = relay(id, &mut call, &mut self.runtime)?;
-            if !matches!(state, Relayed::Ended) {
-                self.runtime.send(&ToRuntime::Ended(Box::new(call.reset(id))))?;
-            }
+            let mut ended = match relay(id, &mut call, &mut self.runtime)? {
+                Relayed::Ended(ended) => ended,
+                Relayed::Running | Relayed::Lost => Box::new(call.reset(id)),
+            };
+            ended.tree_empty = empty;
+            self.runtime.send(&ToRuntime::Ended(ended))?;
         }
         Ok(())
     }
@@ -290,11 +302,11 @@ impl Executor {
 
 enum Relayed {
     Running,
-    Ended,
+    Ended(Box<Ended>),
     Lost,
 }
 
-/// Passes on what a supervisor said about its own call.
+/// Passes on what a supervisor said about its own call; the end is left to the caller.
 fn relay(id: CallId, call: &mut Call, runtime: &mut Peer) -> Result<Relayed, FrameError> {
     loop {
         let Ok(message) = call.supervisor.next::<ToRuntime>() else {
@@ -304,14 +316,11 @@ fn relay(id: CallId, call: &mut Call, runtime: &mut Peer) -> Result<Relayed, Fra
             let open = call.supervisor.is_open();
             return Ok(if open { Relayed::Running } else { Relayed::Lost });
         };
-        match &message {
-            ToRuntime::Output { id: of, .. } | ToRuntime::OutputFile { id: of, .. } if *of == id => {
+        match message {
+            ToRuntime::Output { id: of, .. } | ToRuntime::OutputFile { id: of, .. } if of == id => {
                 runtime.send(&message)?;
             }
-            ToRuntime::Ended(ended) if ended.id == id => {
-                runtime.send(&message)?;
-                return Ok(Relayed::Ended);
-            }
+            ToRuntime::Ended(ended) if ended.id == id => return Ok(Relayed::Ended(ended)),
             _ => return Ok(Relayed::Lost),
         }
     }

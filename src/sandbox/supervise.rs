@@ -174,7 +174,7 @@ impl Supervisor {
         let mut felled = tree::fell(self.alone, |pid, status| work.saw(pid, status));
         // The first process is no descendant that outlived it.
         felled.killed = felled.killed.saturating_sub(was_alive.into());
-        self.drain(&mut work)?;
+        self.drain(&mut work, felled.empty)?;
         Ok(self.ended(work, felled, begin))
     }
 
@@ -256,10 +256,10 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Forwards the rest. All writers are dead, so what is there is all, and at most a pipe's size.
-    fn drain(&mut self, work: &mut Work) -> Result<(), SuperviseError> {
+    /// Forwards the rest. When all writers are dead, that is at most a pipe's size; else it might never end.
+    fn drain(&mut self, work: &mut Work, all_dead: bool) -> Result<(), SuperviseError> {
         for output in &mut work.outputs {
-            while output.forward(self.job.exec.id, &mut self.executor)? {}
+            while output.forward(self.job.exec.id, &mut self.executor)? && all_dead {}
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 use crate::sys;
 use rustix::event::poll;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 use rustix::time::Timespec;
 use std::collections::HashSet;
 use std::fs;
@@ -44,19 +44,22 @@ pub(crate) fn reap() -> Reaped {
     }
 }
 
+/// A living descendant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pid: Pid,
+    /// `None` when its leader is outside of our pid namespace.
+    group: Option<Pid>,
+}
+
 /// All living descendants. Zombies are left out: they run nothing and take no signal.
-pub(crate) fn descendants() -> Vec<Pid> {
-    let own = getpid();
+pub(crate) fn descendants() -> Vec<Process> {
     let mut found = HashSet::new();
-    let mut queue = vec![own];
+    let mut queue = vec![getpid()];
     while let Some(pid) = queue.pop() {
-        for child in children(pid) {
-            if found.insert(child) {
-                queue.push(child);
-            }
-        }
+        queue.extend(children(pid).into_iter().filter(|child| found.insert(*child)));
     }
-    found.into_iter().filter(|pid| is_alive(*pid)).collect()
+    found.into_iter().filter_map(living).collect()
 }
 
 /// Children of all threads of a process.
@@ -72,22 +75,42 @@ fn parse_children(list: &str) -> Vec<Pid> {
     numbers.filter_map(Pid::from_raw).collect()
 }
 
-fn is_alive(pid: Pid) -> bool {
-    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| !matches!(state(&stat), None | Some(b'Z' | b'X')))
+fn living(pid: Pid) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let (state, group) = state_and_group(&stat)?;
+    (!matches!(state, b'Z' | b'X')).then(|| Process {
+        pid,
+        group: Pid::from_raw(group),
+    })
 }
 
-/// The state letter follows the name, which is in parentheses and may hold anything, also those.
-fn state(stat: &[u8]) -> Option<u8> {
+/// State letter and process group. They follow the name, which is in parentheses and may hold anything,
+/// also those; in between is the parent.
+fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(name_end + 2).copied()
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut words = rest.split_ascii_whitespace();
+    let state = *words.next()?.as_bytes().first()?;
+    Some((state, words.nth(1)?.parse().ok()?))
 }
 
-/// Sends a signal to all living descendants.
+/// Sends a signal to all living descendants. One that has just ended needs none.
 pub(crate) fn signal_all(signal: Signal) {
-    for pid in descendants() {
-        // A process that has just ended needs no signal.
-        let _ = kill_process(pid, signal);
+    for process in descendants() {
+        let _ = kill_process(process.pid, signal);
+    }
+}
+
+/// Kills processes, each together with its group: that is one step, in which no member can fork. The groups
+/// are those of the call's own sessions, except for a child that has not made its session yet.
+fn kill_with_groups(processes: &[Process]) {
+    let own = living(getpid()).and_then(|process| process.group);
+    let groups: HashSet<Pid> = processes.iter().filter_map(|process| process.group).collect();
+    for group in groups.into_iter().filter(|group| Some(*group) != own) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    for process in processes {
+        let _ = kill_process(process.pid, Signal::KILL);
     }
 }
 
@@ -122,21 +145,19 @@ pub(crate) fn fell(everyone: bool, mut seen: impl FnMut(Pid, WaitStatus)) -> Fel
             };
         }
         let living = descendants();
-        killed.extend(living.iter().copied());
+        killed.extend(living.iter().map(|process| process.pid));
         if everyone {
             sys::kill_everyone();
         }
-        for pid in living {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        kill_with_groups(&living);
         let _ = poll(&mut [], Some(&ROUND));
     }
 }
 
 /// Whether a descendant waits in `read` on its stdin.
 pub(crate) fn reads_stdin() -> bool {
-    descendants().into_iter().any(|pid| {
-        let call = fs::read_to_string(format!("/proc/{}/syscall", pid.as_raw_nonzero()));
+    descendants().into_iter().any(|process| {
+        let call = fs::read_to_string(format!("/proc/{}/syscall", process.pid.as_raw_nonzero()));
         call.is_ok_and(|call| is_read_of_stdin(&call))
     })
 }
@@ -154,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_process_name_cannot_fake_its_state() {
-        assert_eq!(state(b"7 (a) Z 1) S 1 7"), Some(b'S'));
-        assert_eq!(state(b"7 (sleep) Z 1"), Some(b'Z'));
-        assert_eq!(state(b""), None);
+        assert_eq!(state_and_group(b"7 (a) Z 1 2) S 1 7 7 0"), Some((b'S', 7)));
+        assert_eq!(state_and_group(b"7 (sleep) Z 1 7 7"), Some((b'Z', 7)));
+        assert_eq!(state_and_group(b""), None);
     }
 
     #[test]
