@@ -484,6 +484,7 @@ impl<'a> Round<'a> {
             .filter_map(|child| child.status.as_ref())
             .flat_map(|status| &status.artifacts);
         let artifacts = serde_json::to_value(artifacts.collect::<Vec<_>>()).unwrap_or(Value::Null);
+        self.results.insert(&task.name, output.clone());
         self.scope.insert(
             &task.name,
             TaskResult {

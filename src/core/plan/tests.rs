@@ -1,4 +1,5 @@
 use super::outcome::TaskEnd;
+use super::output::RunOutput;
 use super::parsed::Expressions;
 use super::run::{self, RunEnd, RunPlan, RunView};
 use super::validate::{Validated, validate};
@@ -486,4 +487,28 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "{spec}: {found:?}"
         );
     }
+}
+
+#[test]
+fn the_output_of_the_only_leaf_is_the_runs_output() {
+    let mut world = World::new(json!({"tasks": [command("a", json!([])), command("b", json!([{"task": "a"}]))]}));
+    world.round();
+    world.end("a", Outcome::Success);
+    world.round();
+    world.end("b", Outcome::Success);
+    assert_eq!(world.plan().output, Some(RunOutput::Inline(json!({"from": "b"}))));
+}
+
+#[test]
+fn several_leaves_make_a_map_and_an_expression_overrules_it() {
+    let tasks = json!([command("a", json!([])), command("b", json!([]))]);
+    let mut world = World::new(json!({"tasks": tasks}));
+    world.round();
+    world.end("a", Outcome::Success);
+    world.end("b", Outcome::Success);
+    let both = json!({"a": {"from": "a"}, "b": {"from": "b"}});
+    assert_eq!(world.plan().output, Some(RunOutput::Inline(both)));
+    let mut chosen = World::new(json!({"tasks": tasks, "output": "${tasks.b.output.from}"}));
+    chosen.children = world.children;
+    assert_eq!(chosen.plan().output, Some(RunOutput::Inline(json!("b"))));
 }

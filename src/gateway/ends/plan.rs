@@ -172,6 +172,9 @@ fn measures(
     if let Some(isolation) = report.isolation.filter(|_| old.sandbox.is_some()) {
         patch.add("sandbox/isolation", isolation);
     }
+    if let Some(empty) = report.process_tree_empty.filter(|_| old.sandbox.is_some()) {
+        patch.add("sandbox/processTreeEmpty", empty);
+    }
 }
 
 fn milliseconds(later: Timestamp, earlier: Timestamp) -> i64 {

@@ -71,6 +71,7 @@ fn a_success_is_stored_whole_in_one_write_with_its_null_members() {
         ("timing", json!({"queuedMs": 1000, "startMs": 20, "runMs": 3000})),
         ("usage", json!({"peakMemory": 1024, "cpu": 7})),
         ("sandbox/isolation", json!("Verified")),
+        ("sandbox/processTreeEmpty", json!(true)),
     ] {
         assert_eq!(written.get(path), Some(&value), "{path}");
     }

@@ -33,6 +33,8 @@ pub(crate) struct Report {
     pub(crate) artifacts: Vec<Artifact>,
     /// What the isolation probe found.
     pub(crate) isolation: Option<Isolation>,
+    /// No process of the attempt is left.
+    pub(crate) process_tree_empty: Option<bool>,
     /// Where the time went.
     pub(crate) timing: Option<Timing>,
     /// What was used.
@@ -95,6 +97,7 @@ impl From<AttemptResult> for Report {
             stderr_tail: some(tail(&result.stderr_tail, MAX_TAIL)),
             artifacts: artifacts.map(artifact).collect(),
             isolation: result.isolation.map(isolation),
+            process_tree_empty: Some(result.process_tree_empty),
             timing: Some(result.timing),
             usage: Some(result.usage),
         }
