@@ -292,7 +292,8 @@ impl Dialogue {
         match (stored, wanted) {
             (Stored::GivenUp, _) => Err(SessionError::NotStored),
             (Stored::Written | Stored::Dropped, true) => Ok(self.outbox.send(&ToRuntime::Ack(id)).await?),
-            (Stored::Written | Stored::Dropped, false) => Ok(()),
+            // Should the runtime have it all the same, from a gateway before this one, it must not go on.
+            (Stored::Written | Stored::Dropped, false) => self.cancel(id).await,
         }
     }
 }

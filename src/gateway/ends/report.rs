@@ -74,6 +74,7 @@ impl Report {
             },
             reason: if success { Some(lost) } else { self.reason.clone() },
             message: some(head(&message, MAX_MESSAGE)),
+            process_tree_empty: self.process_tree_empty,
             ..Self::default()
         }
     }
