@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# Shared by the scripts of this folder. Sets KUBECONFIG and PATH; knows whether the cluster is ours.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export CLUSTER_CACHE=${CLUSTER_CACHE:-$HOME/.cache/agentrun/cluster}
+cluster=$root/e2e/cluster/cluster
+system=agentrun-system
+ours=
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Uses the caller's cluster, or brings one up: cluster_up [--control-plane]
+cluster_up() {
+  export PATH=$CLUSTER_CACHE/bin:$PATH
+  if [[ -n ${KUBECONFIG:-} ]]; then
+    say "using the cluster of KUBECONFIG"
+    return
+  fi
+  say "bringing a cluster up (its programs are built first: a quarter of an hour the first time)"
+  "$cluster" build >&2
+  "$cluster" up "$@" >&2
+  ours=1
+  KUBECONFIG=$("$cluster" kubeconfig)
+  export KUBECONFIG
+}
+
+# Takes down what cluster_up brought up.
+cluster_down() {
+  [[ -z $ours ]] || "$cluster" down >&2
+}
+
+# Images into our cluster. A user's own cluster has to find them itself.
+load_images() {
+  say "building binaries and images"
+  make --no-print-directory -C "$root" images >"${1:-/dev/null}" 2>&1 || { say "the images could not be built: run make images"; return 1; }
+  [[ -n $ours ]] || return 0
+  local host_tuple archives
+  host_tuple=$(rustc --print host-tuple)
+  archives=$(AGENTRUN_STATIC_DIR=$CARGO_TARGET_DIR/$host_tuple/static "$root/images/build" | awk '{print $2}')
+  # shellcheck disable=SC2086 # one archive a line
+  "$cluster" load-image $archives >&2
+}
+
+# As a user would: helm, with the charts of this checkout.
+install_agentrun() {
+  helm upgrade --install agentrun-crds "$root/charts/agentrun-crds" --namespace $system --create-namespace >&2
+  helm upgrade --install agentrun "$root/charts/agentrun" --namespace $system --wait --timeout 3m \
+    --set image="${AGENTRUN_IMAGE:-localhost/agentrun:dev}" \
+    --set runtimeImage="${AGENTRUN_RUNTIME_IMAGE:-localhost/agentrun-runtime:dev}" \
+    --set defaultImage="${AGENTRUN_DEFAULT_IMAGE:-localhost/agentrun-python:dev}" \
+    --set imagePullPolicy=IfNotPresent >&2
+}
+
+uninstall_agentrun() {
+  helm uninstall agentrun --namespace $system --wait >&2 || true
+  helm uninstall agentrun-crds --namespace $system >&2 || true
+}
