@@ -1,11 +1,393 @@
-//! The controllers that a leader runs.
+//! The controllers that a leader runs: which watch wakes which reconcile.
 
 use crate::Operator;
-use std::sync::Arc;
+use crate::cache::{Cache, fill, key};
+use crate::error::ReconcileError;
+use crate::world::{Installation, Memory, World};
+use crate::{run, skill, subtask, thread};
+use agentrun_api::names::labels;
+use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask, Thread};
+use agentrun_core::names::thread_name;
+use futures::channel::mpsc;
+use futures::{FutureExt as _, StreamExt as _};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use kube::runtime::controller::{Action, Config, ReconcileRequest, applier};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, Resource, ResourceExt as _};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+/// Reconciles of one kind that run at once. They wait for the API server, not for the processor.
+const CONCURRENCY: u16 = 32;
+
+/// A queue of names to reconcile.
+struct Queue<K: Resource<DynamicType = ()>> {
+    sender: mpsc::UnboundedSender<ReconcileRequest<K>>,
+}
+
+impl<K: Resource<DynamicType = ()>> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self {
+            sender: self.sender.clone(),
+        }
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Queue<K> {
+    fn new() -> (Self, mpsc::UnboundedReceiver<ReconcileRequest<K>>) {
+        let (sender, receiver) = mpsc::unbounded();
+        (Self { sender }, receiver)
+    }
+
+    /// Wakes the reconcile of an object, once however often it is called before that runs.
+    fn wake(&self, namespace: &str, name: &str) {
+        let object = ObjectRef::new(name).within(namespace);
+        // A closed queue means that the controllers are stopping.
+        let _ = self.sender.unbounded_send(object.into());
+    }
+}
+
 /// Runs until `stop`, then lets the reconciles under way end.
-pub async fn run(operator: Arc<Operator>, stop: CancellationToken) {
-    tracing::info!(namespace = operator.settings.namespace, "controllers run");
-    stop.cancelled().await;
+pub async fn work(
+    operator: Arc<Operator>,
+    installation: watch::Receiver<Option<Arc<Installation>>>,
+    stop: CancellationToken,
+) {
+    let (runs, runs_writer) = Cache::<AgentRun>::new(index_run);
+    let (subtasks, subtasks_writer) = Cache::<SubTask>::new(|child| vec![child.spec.run_ref.uid.clone()]);
+    let (pods, pods_writer) = Cache::<Pod>::new(index_pod);
+    let (threads, threads_writer) = Cache::<Thread>::new(|_| Vec::new());
+    let (skills, skills_writer) = Cache::<Skill>::new(|_| Vec::new());
+    let (pools, pools_writer) = Cache::<SandboxPool>::new(|_| Vec::new());
+    let (claims, claims_writer) = Cache::<PersistentVolumeClaim>::new(|_| Vec::new());
+    let (nodes, nodes_writer) = Cache::<Node>::new(|_| Vec::new());
+    let world = Arc::new(World {
+        operator: Arc::clone(&operator),
+        runs: runs.clone(),
+        subtasks: subtasks.clone(),
+        pods: pods.clone(),
+        threads: threads.clone(),
+        skills: skills.clone(),
+        pools: pools.clone(),
+        claims: claims.clone(),
+        nodes: nodes.clone(),
+        installation,
+        since: Instant::now(),
+        memory: Memory::default(),
+    });
+    let (run_queue, run_requests) = Queue::<AgentRun>::new();
+    let (subtask_queue, subtask_requests) = Queue::<SubTask>::new();
+    let (thread_queue, thread_requests) = Queue::<Thread>::new();
+    let (skill_queue, skill_requests) = Queue::<Skill>::new();
+
+    let watches = &operator.watches;
+    let managed = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_VALUE);
+    let managed = Some(managed.as_str());
+    let client = || operator.client.clone();
+    let filling = futures::future::join_all([
+        fill(
+            "agentruns",
+            Api::all(client()),
+            None,
+            runs.clone(),
+            runs_writer,
+            watches.clone(),
+            |object| {
+                wake_for_run(object, &world, &run_queue, &subtask_queue, &thread_queue);
+            },
+        )
+        .boxed(),
+        fill(
+            "subtasks",
+            Api::all(client()),
+            None,
+            subtasks.clone(),
+            subtasks_writer,
+            watches.clone(),
+            |object| {
+                let (namespace, name) = key(object);
+                subtask_queue.wake(&namespace, &name);
+                run_queue.wake(&namespace, &object.spec.run_ref.name);
+            },
+        )
+        .boxed(),
+        fill(
+            "pods",
+            Api::all(client()),
+            managed,
+            pods,
+            pods_writer,
+            watches.clone(),
+            |object| {
+                wake_for_pod(object, &world, &subtask_queue);
+            },
+        )
+        .boxed(),
+        fill(
+            "threads",
+            Api::all(client()),
+            None,
+            threads.clone(),
+            threads_writer,
+            watches.clone(),
+            |object| {
+                let (namespace, name) = key(object);
+                thread_queue.wake(&namespace, &name);
+                for run in world.runs.under(&format!("{namespace}/{name}")) {
+                    run_queue.wake(&namespace, &run.name_any());
+                }
+            },
+        )
+        .boxed(),
+        fill(
+            "skills",
+            Api::all(client()),
+            None,
+            skills.clone(),
+            skills_writer,
+            watches.clone(),
+            |object| {
+                let (namespace, name) = key(object);
+                skill_queue.wake(&namespace, &name);
+                wake_unadmitted(&world, &namespace, &run_queue);
+            },
+        )
+        .boxed(),
+        fill(
+            "sandboxpools",
+            Api::all(client()),
+            None,
+            pools,
+            pools_writer,
+            watches.clone(),
+            |object| {
+                wake_unadmitted(&world, &object.namespace().unwrap_or_default(), &run_queue);
+            },
+        )
+        .boxed(),
+        fill(
+            "persistentvolumeclaims",
+            Api::all(client()),
+            managed,
+            claims,
+            claims_writer,
+            watches.clone(),
+            |object| {
+                let namespace = object.namespace().unwrap_or_default();
+                for owner in object
+                    .owner_references()
+                    .iter()
+                    .filter(|owner| owner.kind == AgentRun::kind(&()))
+                {
+                    run_queue.wake(&namespace, &owner.name);
+                }
+            },
+        )
+        .boxed(),
+        fill(
+            "nodes",
+            Api::all(client()),
+            None,
+            nodes,
+            nodes_writer,
+            watches.clone(),
+            |_: &Node| {},
+        )
+        .boxed(),
+    ]);
+    let synced = async {
+        let _ = runs.store().wait_until_ready().await;
+        let _ = subtasks.store().wait_until_ready().await;
+        let _ = world.pods.store().wait_until_ready().await;
+        let _ = threads.store().wait_until_ready().await;
+        let _ = skills.store().wait_until_ready().await;
+        let _ = world.pools.store().wait_until_ready().await;
+        let _ = world.claims.store().wait_until_ready().await;
+        let _ = world.nodes.store().wait_until_ready().await;
+    };
+    let working = async {
+        synced.await;
+        tracing::info!("caches are filled, controllers run");
+        futures::join!(
+            drive("agentrun", runs.store(), run_requests, &world, |object, world| {
+                run::reconcile(object, world).boxed()
+            }),
+            drive(
+                "subtask",
+                subtasks.store(),
+                subtask_requests,
+                &world,
+                |object, world| { subtask::reconcile(object, world).boxed() }
+            ),
+            drive(
+                "thread",
+                threads.store(),
+                thread_requests,
+                &world,
+                |object, world| { thread::reconcile(object, world).boxed() }
+            ),
+            drive(
+                "skill",
+                skills.store(),
+                skill_requests,
+                &world,
+                |object, world| skill::reconcile(object, world).boxed()
+            ),
+        );
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = filling => tracing::error!("every watch has ended"),
+        () = working => {}
+    }
+}
+
+fn index_run(run: &AgentRun) -> Vec<String> {
+    let data = run.spec.user_data.clone().unwrap_or_default();
+    let Some(thread) = data.thread else {
+        return Vec::new();
+    };
+    let user = data.user.unwrap_or_else(|| "default".to_owned());
+    vec![format!(
+        "{}/{}",
+        run.namespace().unwrap_or_default(),
+        thread_name(&user, &thread)
+    )]
+}
+
+fn index_pod(pod: &Pod) -> Vec<String> {
+    [labels::SUBTASK_UID, labels::CLAIM]
+        .iter()
+        .filter_map(|label| pod.labels().get(*label).cloned())
+        .collect()
+}
+
+/// A run's own change concerns its sub-tasks (cancel, suspend, its end), its thread and who waits for that.
+fn wake_for_run(
+    run: &AgentRun,
+    world: &World,
+    runs: &Queue<AgentRun>,
+    subtasks: &Queue<SubTask>,
+    threads: &Queue<Thread>,
+) {
+    let (namespace, name) = key(run);
+    runs.wake(&namespace, &name);
+    let stops = run.metadata.deletion_timestamp.is_some()
+        || run
+            .status
+            .as_ref()
+            .is_some_and(|status| status.cancel_requested_at.is_some() || run::is_over(status))
+        || world.runs.get(&namespace, &name).is_none()
+        || run.spec.suspend.is_some();
+    if stops {
+        for child in world.subtasks.under(&run.uid().unwrap_or_default()) {
+            subtasks.wake(&namespace, &child.name_any());
+        }
+    }
+    for index in index_run(run) {
+        if let Some((_, thread)) = index.split_once('/') {
+            threads.wake(&namespace, thread);
+        }
+        for other in world.runs.under(&index) {
+            runs.wake(&namespace, &other.name_any());
+        }
+    }
+}
+
+fn wake_for_pod(pod: &Pod, world: &World, subtasks: &Queue<SubTask>) {
+    let namespace = pod.namespace().unwrap_or_default();
+    let Some(subtask) = pod.annotations().get(crate::pods::build::SUBTASK) else {
+        return;
+    };
+    subtasks.wake(&namespace, subtask);
+    // Its end may free a claim that others wait for.
+    if world.pods.get(&namespace, &pod.name_any()).is_none() {
+        let run = pod
+            .labels()
+            .get(labels::RUN_UID)
+            .map(String::as_str)
+            .unwrap_or_default();
+        for child in world.subtasks.under(run) {
+            if child
+                .status
+                .as_ref()
+                .is_none_or(|status| status.outcome.is_none())
+            {
+                subtasks.wake(&namespace, &child.name_any());
+            }
+        }
+    }
+}
+
+/// Runs that wait for an object look again when one of its kind appears.
+fn wake_unadmitted(world: &World, namespace: &str, runs: &Queue<AgentRun>) {
+    for run in world.runs.all() {
+        let waits = run
+            .status
+            .as_ref()
+            .is_none_or(|status| status.start_time.is_none() && !run::is_over(status));
+        if waits && run.namespace().as_deref() == Some(namespace) {
+            runs.wake(namespace, &run.name_any());
+        }
+    }
+}
+
+type Reconciling = futures::future::BoxFuture<'static, Result<Action, ReconcileError>>;
+
+/// Takes names from a queue and reconciles, each object once at a time, with a pause per object that grows with its
+/// failures.
+async fn drive<K>(
+    name: &'static str,
+    store: Store<K>,
+    requests: mpsc::UnboundedReceiver<ReconcileRequest<K>>,
+    world: &Arc<World>,
+    reconcile: fn(Arc<K>, Arc<World>) -> Reconciling,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone + Unpin,
+{
+    let failures: Arc<Mutex<HashMap<String, u32>>> = Arc::default();
+    let known = Arc::clone(&failures);
+    let round = move |object: Arc<K>, world: Arc<World>| {
+        let failures = Arc::clone(&known);
+        async move {
+            let started = Instant::now();
+            let uid = object.uid().unwrap_or_default();
+            let result = reconcile(object, Arc::clone(&world)).await;
+            let category = result.as_ref().map_or_else(ReconcileError::category, |_| "ok");
+            world
+                .operator
+                .metrics
+                .reconciled(name, category, started.elapsed());
+            if result.is_ok() {
+                failures
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&uid);
+            }
+            result
+        }
+        .boxed()
+    };
+    let policy = move |object: Arc<K>, error: &ReconcileError, _: Arc<World>| {
+        let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(object.uid().unwrap_or_default()).or_default();
+        let pause = error.pause(*count);
+        *count += 1;
+        if error.is_fault() {
+            let (namespace, object) = key(&*object);
+            tracing::warn!(controller = name, namespace, object, error = %error, ?pause, "reconcile failed, trying again");
+        }
+        Action::requeue(pause)
+    };
+    let config = Config::default().concurrency(CONCURRENCY);
+    let requests = requests.map(Ok::<_, std::convert::Infallible>);
+    applier(round, policy, Arc::clone(world), store, requests, config)
+        .for_each(|_| async {})
+        .await;
 }

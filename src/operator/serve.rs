@@ -8,11 +8,14 @@ use crate::http::{self, Probes};
 use crate::leader::{Election, Fence, LeadError, lead};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use crate::{injection, platform, tls};
+use jiff::Timestamp;
 use kube::Client;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// What the reconcilers of a leader work with.
@@ -80,10 +83,27 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     Ok(result?)
 }
 
-/// What only the leader does.
+/// What only the leader does: certificates, the choice of injection, and the controllers. The installation is
+/// kept up to date until the controllers have ended.
 async fn work(operator: Operator, stop: CancellationToken) {
     operator.metrics.leader(true);
-    controllers::run(Arc::new(operator), stop).await;
+    let (known, installation) = watch::channel(None);
+    let (client, settings) = (operator.client.clone(), operator.settings.clone());
+    let keep = async {
+        // The gateway waits for its certificate: the injection probe must not hold that up.
+        let (injection, certificates) = tokio::join!(
+            injection::choose(&client, &settings),
+            tls::ensure(&client, &settings.namespace, Timestamp::now()),
+        );
+        if let Err(error) = certificates {
+            tracing::warn!(%error, "the gateway has no certificate yet");
+        }
+        platform::keep(client, settings, injection, known).await
+    };
+    tokio::select! {
+        never = keep => match never {},
+        () = controllers::work(Arc::new(operator), installation, stop) => {}
+    }
 }
 
 /// A fresh cluster's API server may come up later than we do.

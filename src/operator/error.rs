@@ -1,0 +1,104 @@
+//! Why a reconcile did not come to its end. Waiting is no error: it is data in a status.
+
+use std::time::Duration;
+
+/// A reconcile that has to be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// Somebody wrote the object since we read it: read again.
+    #[error("the object has changed since it was read")]
+    Conflict,
+    /// The object, or its namespace, is on its way out.
+    #[error("the object is gone or its namespace is terminating")]
+    Gone,
+    /// An object of ours exists with another owner.
+    #[error("{kind} {name} exists and belongs to something else: delete or rename it")]
+    NameTaken {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The installation is not complete yet.
+    #[error("the installation is not ready: {0}")]
+    NotReady(String),
+    /// The API server said no.
+    #[error("the API server refused: {0}")]
+    Api(#[source] kube::Error),
+}
+
+impl ReconcileError {
+    /// A word for metrics, one of a fixed few.
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Gone => "gone",
+            Self::NameTaken { .. } => "name_taken",
+            Self::NotReady(_) => "not_ready",
+            Self::Api(_) => "api",
+        }
+    }
+
+    /// The pause before the next try after `failures` in a row: conflicts come back at once, the rest doubles from
+    /// 200 ms to one minute.
+    pub fn pause(&self, failures: u32) -> Duration {
+        match self {
+            Self::Conflict | Self::Gone => Duration::from_millis(20 << failures.min(8)),
+            _ => Duration::from_millis(200 << failures.min(8)).min(Duration::from_secs(60)),
+        }
+    }
+
+    /// Whether a person should see it in the log as a fault.
+    pub fn is_fault(&self) -> bool {
+        !matches!(self, Self::Conflict | Self::Gone)
+    }
+}
+
+impl From<kube::Error> for ReconcileError {
+    /// The API server answers a failed `test` of a JSON patch with 422, a stale version with 409, an object that is
+    /// gone with 404, and a namespace on its way out with 403 and that cause.
+    fn from(error: kube::Error) -> Self {
+        let kube::Error::Api(status) = &error else {
+            return Self::Api(error);
+        };
+        let test_failed = status.code == 422 && status.message.contains("test");
+        if status.code == 409 && status.reason != "AlreadyExists" || test_failed {
+            return Self::Conflict;
+        }
+        if status.code == 404 || is_terminating(&error) {
+            return Self::Gone;
+        }
+        Self::Api(error)
+    }
+}
+
+/// Whether a write was refused since the namespace is being deleted.
+pub fn is_terminating(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403
+        && (status.message.contains("being terminated") || status.reason == "NamespaceTerminating"))
+}
+
+/// The message when a ResourceQuota does not let an object in.
+pub fn exceeded_quota(error: &kube::Error) -> Option<String> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 && status.message.contains("exceeded quota") => {
+            Some(status.message.clone())
+        }
+        _ => None,
+    }
+}
+
+/// The message when the API server, or an admission plugin, refuses an object as such.
+pub fn is_refused(error: &kube::Error) -> Option<String> {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) && !is_terminating(error) => {
+            Some(status.message.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Whether an object exists already.
+pub fn already_exists(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}

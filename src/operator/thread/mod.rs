@@ -1,0 +1,132 @@
+//! Reconciles one thread: counts its holders, keeps it while there are any, and lets it go with its last run when
+//! its policy says so.
+
+use crate::error::ReconcileError;
+use crate::run::live_runs;
+use crate::world::World;
+use crate::write;
+use agentrun_api::names::labels;
+use agentrun_api::{OnRelease, Thread};
+use agentrun_core::plan::run::has_lease;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::DeleteParams;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt as _};
+use std::sync::Arc;
+
+/// One round for one thread.
+pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action, ReconcileError> {
+    let namespace = thread.namespace().unwrap_or_default();
+    let known = world
+        .threads
+        .get(&namespace, &thread.name_any())
+        .filter(|known| known.uid() == thread.uid());
+    let thread = known.unwrap_or(thread);
+    let api: Api<Thread> = Api::namespaced(world.operator.client.clone(), &namespace);
+    let live = live_runs(&world, &thread);
+    let leases = leases(&world, &namespace, &thread);
+    if thread.metadata.deletion_timestamp.is_some() {
+        return release(
+            &world,
+            &api,
+            &thread,
+            leases == 0 && live.iter().all(|run| !holds(run, &thread)),
+        )
+        .await;
+    }
+    let mut status = thread.status.clone().unwrap_or_default();
+    let ran_once = status.active_run.is_some();
+    let idle = live.is_empty() && leases == 0;
+    status.leases = Some(i32::try_from(leases).unwrap_or(i32::MAX));
+    status.observed_generation = thread.metadata.generation;
+    if live.iter().all(|run| !holds(run, &thread)) {
+        // Nobody needs the name of a run that is over, and the next one takes the lock by itself.
+        status.active_run = status
+            .active_run
+            .filter(|active| live.iter().any(|run| run.uid().as_ref() == Some(&active.uid)));
+    }
+    if ran_once && idle && thread.spec.on_release == Some(OnRelease::Delete) {
+        return match api
+            .delete(&thread.name_any(), &DeleteParams::background())
+            .await
+            .map_err(ReconcileError::from)
+        {
+            Ok(_) | Err(ReconcileError::Gone) => Ok(Action::await_change()),
+            Err(error) => Err(error),
+        };
+    }
+    if Some(&status) != thread.status.as_ref() {
+        world.threads.wrote(write::status(&api, &*thread, &status).await?);
+    }
+    Ok(Action::await_change())
+}
+
+fn holds(run: &agentrun_api::AgentRun, thread: &Thread) -> bool {
+    let active = thread
+        .status
+        .as_ref()
+        .and_then(|status| status.active_run.as_ref());
+    active.is_some_and(|active| run.uid().as_ref() == Some(&active.uid))
+}
+
+/// Sub-tasks of the thread's runs that hold a lease, and Pods that are still on its claim.
+fn leases(world: &World, namespace: &str, thread: &Thread) -> usize {
+    let runs = world.runs.under(&format!("{namespace}/{}", thread.name_any()));
+    let children = runs
+        .iter()
+        .filter_map(|run| run.uid())
+        .flat_map(|uid| world.subtasks.under(&uid));
+    let held = children.filter(|child| has_lease(child)).count();
+    let claim = thread
+        .status
+        .as_ref()
+        .and_then(|status| status.claim_name.as_deref());
+    let claim_uid = claim
+        .and_then(|name| world.claims.get(namespace, name))
+        .and_then(|claim| claim.uid());
+    let pods = claim_uid.map_or(0, |uid| world.pods.under(&uid).len());
+    held.max(pods)
+}
+
+/// The last holder is gone: the claim may go (it is owned by the thread), unless it was never ours.
+async fn release(
+    world: &World,
+    api: &Api<Thread>,
+    thread: &Thread,
+    free: bool,
+) -> Result<Action, ReconcileError> {
+    if !free
+        || !thread
+            .finalizers()
+            .iter()
+            .any(|finalizer| finalizer == labels::IN_USE)
+    {
+        return Ok(Action::await_change());
+    }
+    let finalizers: Vec<_> = thread
+        .finalizers()
+        .iter()
+        .filter(|finalizer| *finalizer != labels::IN_USE)
+        .cloned()
+        .collect();
+    match write::finalizers(api, thread, &finalizers).await {
+        Ok(written) => world.threads.wrote(written),
+        Err(ReconcileError::Gone) => {}
+        Err(error) => return Err(error),
+    }
+    // Owned claims follow by garbage collection; asking for it here gives them back at once.
+    if thread.spec.existing_claim.is_none() {
+        let namespace = thread.namespace().unwrap_or_default();
+        let name = agentrun_core::names::claim_name(&thread.uid().unwrap_or_default());
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.operator.client.clone(), &namespace);
+        match claims
+            .delete(&name, &DeleteParams::background())
+            .await
+            .map_err(ReconcileError::from)
+        {
+            Ok(_) | Err(ReconcileError::Gone) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Action::await_change())
+}
