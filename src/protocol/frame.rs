@@ -55,6 +55,10 @@ impl Decoder {
 
     /// The next whole message, `None` when more bytes are needed. After an error the connection is
     /// of no use any more.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the caller chooses the type, and errors end the connection"
+    )]
     pub fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
         let rest = &self.buffer[self.start..];
         let Some((prefix, rest)) = rest.split_first_chunk::<PREFIX>() else {

@@ -20,7 +20,7 @@ impl Version {
     /// Whether a gateway of this build serves a runtime that speaks `self`: the same major version,
     /// and this minor or the one before.
     pub fn is_served(self) -> bool {
-        self.major == CURRENT.major && self.minor <= CURRENT.minor && self.minor + 1 >= CURRENT.minor
+        self.major == CURRENT.major && matches!(CURRENT.minor.checked_sub(self.minor), Some(0 | 1))
     }
 }
 
