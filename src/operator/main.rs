@@ -1,5 +1,6 @@
 //! `agentrun`: operator, gateway, CRD printing and draining in one binary; only dispatches.
 
+use agentrun_operator::drain::{DrainSettings, drain};
 use agentrun_operator::settings::Settings;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,6 +26,10 @@ struct Arguments {
 enum Command {
     /// Runs the controllers.
     Operator(Box<Settings>),
+    /// Serves the channel that sandboxes connect to.
+    Gateway(agentrun_gateway::Settings),
+    /// Cancels all runs and takes off our finalizers, before an uninstallation.
+    Drain(DrainSettings),
     /// Prints the custom resource definitions.
     Crds {
         /// Writes one file per resource into this folder instead.
@@ -44,7 +49,7 @@ async fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    match dispatch(arguments.command).await {
+    match Box::pin(dispatch(arguments.command)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "ended");
@@ -55,7 +60,12 @@ async fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Operator(settings) => Ok(agentrun_operator::run(*settings, on_signal()?).await?),
+        Command::Operator(settings) => Ok(Box::pin(agentrun_operator::run(*settings, on_signal()?)).await?),
+        Command::Gateway(settings) => {
+            let shutdown = on_signal()?;
+            Ok(agentrun_gateway::run(settings, shutdown.cancelled()).await?)
+        }
+        Command::Drain(settings) => Ok(drain(&settings).await?),
         Command::Crds { output } => Ok(crds::write(output.as_deref())?),
     }
 }

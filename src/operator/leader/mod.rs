@@ -218,3 +218,6 @@ impl Holder {
 fn is_conflict(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 409)
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,17 +90,23 @@ mod tests {
         "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_hours(24 * days)
     }
 
-    fn authority(made: i64) -> Option<Span> {
-        Some(Span::starting(day(made), AUTHORITY_LIFE))
+    fn authority(made: i64) -> Span {
+        Span::starting(day(made), AUTHORITY_LIFE)
     }
 
     #[test]
     fn the_first_authority_is_made_at_once_and_kept_for_two_thirds_of_its_life() {
         assert_eq!(authority_step(None, None, day(0)), AuthorityStep::Create);
-        assert_eq!(authority_step(authority(0), None, day(0)), AuthorityStep::Keep);
-        assert_eq!(authority_step(authority(0), None, day(2432)), AuthorityStep::Keep);
         assert_eq!(
-            authority_step(authority(0), None, day(2434)),
+            authority_step(Some(authority(0)), None, day(0)),
+            AuthorityStep::Keep
+        );
+        assert_eq!(
+            authority_step(Some(authority(0)), None, day(2432)),
+            AuthorityStep::Keep
+        );
+        assert_eq!(
+            authority_step(Some(authority(0)), None, day(2434)),
             AuthorityStep::Prepare
         );
     }
@@ -108,11 +114,11 @@ mod tests {
     #[test]
     fn a_prepared_authority_signs_only_when_every_sandbox_knows_it() {
         assert_eq!(
-            authority_step(authority(0), authority(2434), day(2463)),
+            authority_step(Some(authority(0)), Some(authority(2434)), day(2463)),
             AuthorityStep::Keep
         );
         assert_eq!(
-            authority_step(authority(0), authority(2434), day(2464)),
+            authority_step(Some(authority(0)), Some(authority(2434)), day(2464)),
             AuthorityStep::Promote
         );
     }
@@ -120,11 +126,11 @@ mod tests {
     #[test]
     fn an_authority_that_is_over_is_replaced_at_once() {
         assert_eq!(
-            authority_step(authority(0), authority(3640), day(3651)),
+            authority_step(Some(authority(0)), Some(authority(3640)), day(3651)),
             AuthorityStep::Promote
         );
         assert_eq!(
-            authority_step(authority(0), None, day(3651)),
+            authority_step(Some(authority(0)), None, day(3651)),
             AuthorityStep::Create
         );
     }

@@ -90,9 +90,9 @@ mod tests {
     /// Whether a runtime that trusts `roots` accepts the certificate at `seconds` from now.
     fn accepted(roots: &[&Pair], certificate: &Pair, name: &'static str, seconds: i64) -> bool {
         let mut store = RootCertStore::empty();
-        roots
-            .iter()
-            .for_each(|root| store.add(der(&root.certificate)).unwrap());
+        for root in roots {
+            store.add(der(&root.certificate)).unwrap();
+        }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
             .build()
