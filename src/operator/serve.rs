@@ -76,7 +76,8 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
         metrics: metrics.clone(),
         watches,
     };
-    let result = lead(free, election, fence, shutdown, |stop| work(operator, stop)).await;
+    let leading = lead(free, election, fence, shutdown, |stop| work(operator, stop));
+    let result = Box::pin(leading).await;
     metrics.leader(false);
     serving.cancel();
     let _ = server.await;
