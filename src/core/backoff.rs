@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// No pause is longer (API.md).
-pub const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
+pub const MAX_PAUSE: Duration = Duration::from_mins(5);
 
 /// The pause after the `failures`-th failure: `base`, doubled with each failure, at most [`MAX_PAUSE`], moved
 /// by up to a fifth either way. The move comes from a hash of `uid` and `failures`, so that whoever computes

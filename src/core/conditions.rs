@@ -53,10 +53,10 @@ pub fn set(
         return;
     };
     if known.status != is.word() {
-        known.status = is.word().to_owned();
+        is.word().clone_into(&mut known.status);
         known.last_transition_time = Time(now);
     }
-    known.reason = reason.to_owned();
+    reason.clone_into(&mut known.reason);
     known.message = message;
     known.observed_generation = generation;
 }

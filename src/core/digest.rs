@@ -5,7 +5,12 @@ use std::fmt::Write as _;
 
 /// Lower-case hexadecimal SHA-256.
 pub fn sha256_hex(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::with_capacity(64), |mut text, byte| {
+    hex(&Sha256::digest(content))
+}
+
+/// Bytes as lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })

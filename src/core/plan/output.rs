@@ -28,10 +28,10 @@ pub enum RunOutput {
 
 /// Evaluates the output. Without `spec.output` it is the output of the only task that no other waits for, else a map
 /// of those tasks' outputs by name.
-pub(super) fn of_run<'a>(
+pub(super) fn of_run(
     expressions: &Expressions,
     leaves: &[&str],
-    results: &BTreeMap<&str, Output<'a>>,
+    results: &BTreeMap<&str, Output<'_>>,
     scope: &Scope<'_>,
 ) -> RunOutput {
     let none = Output::None;
@@ -100,7 +100,7 @@ fn is_exactly(template: &Template, task: &str) -> bool {
 }
 
 /// The output of a task that ended: null where it was not successful.
-pub(super) fn of_task<'a>(end: TaskEnd, child: &'a agentrun_api::SubTask) -> Output<'a> {
+pub(super) fn of_task(end: TaskEnd, child: &agentrun_api::SubTask) -> Output<'_> {
     if end == TaskEnd::Succeeded {
         output_of(child)
     } else {

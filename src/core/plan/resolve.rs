@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// How long an attempt may run when nothing says otherwise (API.md).
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// How long starting may take when nothing says otherwise (API.md).
-pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// What is known of a function when its sub-task is made.
 #[derive(Clone, Copy, Debug)]
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn resolved(run: SandboxSpec, task: TaskTemplate, declared: Option<&SkillFunction>) -> SubTaskSpec {
+    fn resolved(run: SandboxSpec, task: &TaskTemplate, declared: Option<&SkillFunction>) -> SubTaskSpec {
         let run = AgentRunSpec {
             sandbox: Some(run),
             ..AgentRunSpec::default()
@@ -188,7 +188,7 @@ mod tests {
             declared,
             digest: "sha256:1",
         });
-        subtask_spec(&run, RunRef::default(), &task, None, None, pinned)
+        subtask_spec(&run, RunRef::default(), task, None, None, pinned)
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             }),
             ..TaskTemplate::default()
         };
-        let spec = resolved(SandboxSpec::default(), more, Some(&declared));
+        let spec = resolved(SandboxSpec::default(), &more, Some(&declared));
         assert_eq!(spec.timeout, Some("10s".into()));
         assert_eq!(spec.resources.unwrap().memory, Some(Quantity("128Mi".into())));
         let less = TaskTemplate {
@@ -210,7 +210,7 @@ mod tests {
             ..TaskTemplate::default()
         };
         assert_eq!(
-            resolved(SandboxSpec::default(), less, Some(&declared)).timeout,
+            resolved(SandboxSpec::default(), &less, Some(&declared)).timeout,
             Some("4s".into())
         );
     }
@@ -230,7 +230,7 @@ mod tests {
             ..TaskTemplate::default()
         };
         let image = |task, declared| {
-            resolved(run.clone(), task, declared)
+            resolved(run.clone(), &task, declared)
                 .sandbox
                 .unwrap()
                 .image
@@ -256,14 +256,14 @@ mod tests {
             sandbox: Some(own),
             ..TaskTemplate::default()
         };
-        let merged = resolved(run, task, None).sandbox.unwrap();
+        let merged = resolved(run, &task, None).sandbox.unwrap();
         assert_eq!((merged.pool.as_deref(), merged.image), (Some("node"), None));
         assert_eq!(merged.env, Some(Vec::new()));
     }
 
     #[test]
     fn without_any_word_an_attempt_has_thirty_minutes() {
-        let spec = resolved(SandboxSpec::default(), TaskTemplate::default(), None);
+        let spec = resolved(SandboxSpec::default(), &TaskTemplate::default(), None);
         assert_eq!(spec.timeout.unwrap().parse().unwrap(), DEFAULT_TIMEOUT);
     }
 }

@@ -128,7 +128,9 @@ pub fn plan(view: &RunView<'_>) -> RunPlan {
             failed_fast,
             plan: RunPlan::default(),
         };
-        order.iter().for_each(|task| round.task(task));
+        for task in &order {
+            round.task(task);
+        }
         round
     };
     let round = go(false);
@@ -248,7 +250,7 @@ impl<'a> Round<'a> {
             Gate::Never(decided) => self.create_decided(task, None, decided),
             Gate::Open => {
                 let expressions = self.view.expressions.task(&task.name);
-                let made = self.evaluate(expressions, &self.scope.scope());
+                let made = Self::evaluate(expressions, &self.scope.scope());
                 self.create(task, None, made);
             }
         }
@@ -390,7 +392,7 @@ impl<'a> Round<'a> {
                 continue;
             }
             let expressions = self.view.expressions.task(&task.name);
-            let made = self.evaluate(expressions, &self.scope.item(item, index));
+            let made = Self::evaluate(expressions, &self.scope.item(item, index));
             if self.create(task, Some(&id), made) {
                 free_here -= 1;
             }
@@ -403,7 +405,7 @@ impl<'a> Round<'a> {
     }
 
     /// Evaluates guard and input; `Err` is the outcome that needs no Pod.
-    fn evaluate(&self, expressions: &TaskExpressions, scope: &Scope<'_>) -> Result<Option<Value>, Decided> {
+    fn evaluate(expressions: &TaskExpressions, scope: &Scope<'_>) -> Result<Option<Value>, Decided> {
         if let Some(guard) = &expressions.guard {
             let holds = guard
                 .evaluate_guard(scope)

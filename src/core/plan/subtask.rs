@@ -17,7 +17,7 @@ pub const STOP_BACKSTOP: Duration = Duration::from_secs(15);
 pub const DEADLINE_BACKSTOP: Duration = Duration::from_secs(30);
 
 /// A deletion that is unconfirmed for this long means that the node is lost (DESIGN §9).
-pub const LOST_NODE_AFTER: Duration = Duration::from_secs(60);
+pub const LOST_NODE_AFTER: Duration = Duration::from_mins(1);
 
 /// A Pod of the sub-task, as far as the plan needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -436,7 +436,6 @@ fn watch_attempt(view: &SubTaskView<'_>, attempt: &Attempt, now: Timestamp) -> S
         );
     };
     match &pod.state {
-        PodState::Broken { reason, message } => ending(attempt, pod, *reason, message),
         PodState::Lost { settled: false, .. } => SubTaskPlan::default().at(now + Duration::from_secs(1)),
         PodState::Lost {
             reason,
@@ -444,7 +443,9 @@ fn watch_attempt(view: &SubTaskView<'_>, attempt: &Attempt, now: Timestamp) -> S
             nothing_runs: true,
             ..
         } => end(view, attempt, stop, &stopped_or(stop, *reason), message, now),
-        PodState::Lost { reason, message, .. } => ending(attempt, pod, *reason, message),
+        PodState::Broken { reason, message } | PodState::Lost { reason, message, .. } => {
+            ending(attempt, pod, *reason, message)
+        }
         PodState::Pending { message } => watch_pending(view, attempt, pod, message.as_deref(), stop, now),
         PodState::Running { since: started } => {
             watch_running(view, attempt, pod, *started, (stop, since), now)

@@ -100,8 +100,8 @@ fn finish(child: &mut SubTask, outcome: Outcome, reason: SubTaskReason, output: 
     });
 }
 
-fn command(name: &str, depends_on: Value) -> Value {
-    json!({"name": name, "command": {"argv": ["true"]}, "dependsOn": depends_on})
+fn command(name: &str, depends_on: impl Into<Value>) -> Value {
+    json!({"name": name, "command": {"argv": ["true"]}, "dependsOn": depends_on.into()})
 }
 
 fn after(task: &str, when: &str) -> Value {
@@ -491,7 +491,8 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
 
 #[test]
 fn the_output_of_the_only_leaf_is_the_runs_output() {
-    let mut world = World::new(json!({"tasks": [command("a", json!([])), command("b", json!([{"task": "a"}]))]}));
+    let mut world =
+        World::new(json!({"tasks": [command("a", json!([])), command("b", json!([{"task": "a"}]))]}));
     world.round();
     world.end("a", Outcome::Success);
     world.round();

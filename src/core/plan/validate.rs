@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// The longest duration that a field takes: thirty days.
-pub const MAX_DURATION: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const MAX_DURATION: Duration = Duration::from_hours(720);
 
 /// A mistake, by its field.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,17 +50,23 @@ pub struct Frontmatter {
 
 pub(super) fn parse(text: &str) -> Result<Frontmatter, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let head = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"));
+    let head = text
+        .strip_prefix("---\n")
+        .or_else(|| text.strip_prefix("---\r\n"));
     let head = head.ok_or("begins without a frontmatter: the first line must be ---")?;
     let end = head.lines().scan(0, |at, line| {
         let start = *at;
         *at += line.len() + 1;
         Some((start, line))
     });
-    let end = end.into_iter().find(|(_, line)| line.trim_end() == "---").map(|(start, _)| start);
+    let end = end
+        .into_iter()
+        .find(|(_, line)| line.trim_end() == "---")
+        .map(|(start, _)| start);
     let end = end.ok_or("the frontmatter has no end: a line --- is missing")?;
     let head = head.get(..end).unwrap_or_default();
-    let parsed: Frontmatter = serde_saphyr::from_str(head).map_err(|error| format!("frontmatter: {error}"))?;
+    let parsed: Frontmatter =
+        serde_saphyr::from_str(head).map_err(|error| format!("frontmatter: {error}"))?;
     check(&parsed)?;
     Ok(parsed)
 }
@@ -68,13 +74,21 @@ pub(super) fn parse(text: &str) -> Result<Frontmatter, String> {
 fn check(head: &Frontmatter) -> Result<(), String> {
     let name_fits = !head.name.is_empty()
         && head.name.len() <= MAX_NAME
-        && head.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        && head
+            .name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     if !name_fits {
-        return Err(format!("name is {:?}, allowed are a-z, 0-9 and -, at most {MAX_NAME} characters", head.name));
+        return Err(format!(
+            "name is {:?}, allowed are a-z, 0-9 and -, at most {MAX_NAME} characters",
+            head.name
+        ));
     }
     let length = head.description.chars().count();
     if length == 0 || length > MAX_DESCRIPTION {
-        return Err(format!("description has {length} characters, allowed are 1 to {MAX_DESCRIPTION}"));
+        return Err(format!(
+            "description has {length} characters, allowed are 1 to {MAX_DESCRIPTION}"
+        ));
     }
     Ok(())
 }

@@ -62,7 +62,10 @@ pub(super) fn parse(
 ) -> Result<Vec<SkillFunction>, String> {
     let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     if file.functions.len() > MAX_FUNCTIONS {
-        return Err(format!("declares {} functions, at most {MAX_FUNCTIONS} are allowed", file.functions.len()));
+        return Err(format!(
+            "declares {} functions, at most {MAX_FUNCTIONS} are allowed",
+            file.functions.len()
+        ));
     }
     let mut seen = BTreeSet::new();
     let functions = file.functions.into_iter().map(|declared| {
@@ -82,16 +85,22 @@ fn function(
     let name = declared.name;
     let name_fits = !name.is_empty()
         && name.len() <= 64
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !name_fits {
-        return Err(format!("name {name:?}: allowed are letters, digits, _ and -, at most 64"));
+        return Err(format!(
+            "name {name:?}: allowed are letters, digits, _ and -, at most 64"
+        ));
     }
     within(&name, "max_memory_mb", declared.max_memory_mb, MAX_MEMORY_MB)?;
     within(&name, "timeout_sec", declared.timeout_sec, MAX_TIMEOUT)?;
     let file = match declared.file {
         Some(file) if exists(&file) => file,
         Some(file) => return Err(format!("function {name}: its file {file} is not in the skill")),
-        None => find(&name).ok_or_else(|| format!("function {name}: found no functions/{name}.py, .js, .mjs, .sh or program"))?,
+        None => find(&name).ok_or_else(|| {
+            format!("function {name}: found no functions/{name}.py, .js, .mjs, .sh or program")
+        })?,
     };
     Ok(SkillFunction {
         description: declared.description,
@@ -106,7 +115,10 @@ fn function(
             Files::Read => FunctionFiles::Read,
             Files::Write => FunctionFiles::Write,
         }),
-        warm: declared.warm.map(|warm| WarmFunction { instances: warm.instances, max_calls: warm.max_calls }),
+        warm: declared.warm.map(|warm| WarmFunction {
+            instances: warm.instances,
+            max_calls: warm.max_calls,
+        }),
         name,
     })
 }
@@ -115,5 +127,7 @@ fn within(function: &str, key: &str, found: i32, most: i32) -> Result<(), String
     if (1..=most).contains(&found) {
         return Ok(());
     }
-    Err(format!("function {function}: {key} is {found}, allowed are 1 to {most}"))
+    Err(format!(
+        "function {function}: {key} is {found}, allowed are 1 to {most}"
+    ))
 }

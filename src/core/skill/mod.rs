@@ -2,12 +2,13 @@
 
 mod frontmatter;
 mod functions;
+pub mod inspect;
 
 pub use frontmatter::{Frontmatter, MAX_DESCRIPTION, MAX_NAME};
 
-use crate::digest::sha256_hex;
 use agentrun_api::SkillFunction;
-use std::collections::BTreeMap;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
@@ -64,25 +65,49 @@ pub enum SkillError {
     Functions(String),
 }
 
+/// What parsing needs of a folder; contents other than these two texts are only hashed.
+#[derive(Clone, Copy, Debug)]
+pub struct Folder<'a> {
+    /// Paths of all its files.
+    pub paths: &'a BTreeSet<String>,
+    /// Content of [`SKILL_FILE`].
+    pub skill: Option<&'a [u8]>,
+    /// Content of [`FUNCTIONS_FILE`].
+    pub functions: Option<&'a [u8]>,
+    /// What [`Digester`] gives for it.
+    pub digest: &'a str,
+}
+
 /// Parses a folder's files, by path.
 pub fn parse(files: &BTreeMap<String, Vec<u8>>) -> Result<ParsedSkill, SkillError> {
-    if let Some(path) = files.keys().find(|path| !is_relative(path)) {
+    parse_folder(&Folder {
+        paths: &files.keys().cloned().collect(),
+        skill: files.get(SKILL_FILE).map(Vec::as_slice),
+        functions: files.get(FUNCTIONS_FILE).map(Vec::as_slice),
+        digest: &digest(files),
+    })
+}
+
+/// Parses a folder whose files are too large to be held at once.
+pub fn parse_folder(folder: &Folder<'_>) -> Result<ParsedSkill, SkillError> {
+    if let Some(path) = folder.paths.iter().find(|path| !is_relative(path)) {
         return Err(SkillError::BadPath { path: path.clone() });
     }
-    let Some(skill) = files.get(SKILL_FILE) else {
-        let found = files.keys().take(10).cloned().collect::<Vec<_>>().join(", ");
+    let Some(skill) = folder.skill else {
+        let found = folder.paths.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
         return Err(SkillError::NoSkillFile { found });
     };
     let frontmatter = frontmatter::parse(text(SKILL_FILE, skill)?).map_err(SkillError::Frontmatter)?;
-    let functions = match files.get(FUNCTIONS_FILE) {
+    let functions = match folder.functions {
         None => Vec::new(),
         Some(declared) => {
-            let find = |name: &str| program(files, name);
-            functions::parse(text(FUNCTIONS_FILE, declared)?, &find, &|path| files.contains_key(path))
+            let find = |name: &str| program(folder.paths, name);
+            functions::parse(text(FUNCTIONS_FILE, declared)?, &find, &|path| folder.paths.contains(path))
                 .map_err(SkillError::Functions)?
         }
     };
-    Ok(ParsedSkill { frontmatter, functions, digest: digest(files) })
+    let digest = folder.digest.to_owned();
+    Ok(ParsedSkill { frontmatter, functions, digest })
 }
 
 fn text<'a>(file: &'static str, bytes: &'a [u8]) -> Result<&'a str, SkillError> {
@@ -90,16 +115,19 @@ fn text<'a>(file: &'static str, bytes: &'a [u8]) -> Result<&'a str, SkillError> 
         let message = format!("has {} bytes, at most {MAX_TEXT} are allowed", bytes.len());
         return Err(SkillError::Text { file, message });
     }
-    std::str::from_utf8(bytes).map_err(|error| SkillError::Text { file, message: format!("is not UTF-8: {error}") })
+    std::str::from_utf8(bytes).map_err(|error| SkillError::Text {
+        file,
+        message: format!("is not UTF-8: {error}"),
+    })
 }
 
 fn is_relative(path: &str) -> bool {
     !path.contains('\0') && path.len() <= 1024 && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn program(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Option<String> {
-    let paths = PROGRAMS.iter().map(|ending| format!("functions/{name}{ending}"));
-    paths.into_iter().find(|path| files.contains_key(path))
+fn program(paths: &BTreeSet<String>, name: &str) -> Option<String> {
+    let mut wanted = PROGRAMS.iter().map(|ending| format!("functions/{name}{ending}"));
+    wanted.find(|path| paths.contains(path))
 }
 
 /// Neither ConfigMaps nor Skill objects carry modes: what begins like a program is one.
@@ -109,17 +137,40 @@ pub fn is_executable(content: &[u8]) -> bool {
 
 /// Digest of a skill: SHA-256 over its sorted (path, mode, content), each part preceded by its length.
 pub fn digest(files: &BTreeMap<String, Vec<u8>>) -> String {
-    let mut all = Vec::new();
-    let mut part = |bytes: &[u8]| {
-        all.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
-        all.extend_from_slice(bytes);
-    };
+    let mut digester = Digester::default();
     for (path, content) in files {
-        part(path.as_bytes());
-        part(if is_executable(content) { b"755" } else { b"644" });
-        part(content);
+        digester.file(path, is_executable(content), content.len() as u64);
+        digester.content(content);
     }
-    format!("sha256:{}", sha256_hex(&all))
+    digester.finish()
+}
+
+/// Makes the digest of a skill piece by piece. Files come in the order of their paths.
+#[derive(Clone, Debug, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// Begins a file; exactly `bytes` bytes of content follow.
+    pub fn file(&mut self, path: &str, executable: bool, bytes: u64) {
+        self.part(path.as_bytes());
+        self.part(if executable { b"755" } else { b"644" });
+        self.0.update(bytes.to_be_bytes());
+    }
+
+    /// The next piece of the file's content.
+    pub fn content(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// `sha256:` and the digest.
+    pub fn finish(self) -> String {
+        format!("sha256:{}", crate::digest::hex(&self.0.finalize()))
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 use super::*;
+use std::fmt::Write as _;
 
 const SKILL: &str = "---\nname: math\ndescription: Grades sheets.\n---\n# Math\n";
 const FUNCTIONS: &str = "functions:\n- {name: add, max_memory_mb: 64, timeout_sec: 5}\n";
 
 fn folder(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
-    files.iter().map(|(path, content)| ((*path).to_owned(), content.as_bytes().to_vec())).collect()
+    files
+        .iter()
+        .map(|(path, content)| ((*path).to_owned(), content.as_bytes().to_vec()))
+        .collect()
 }
 
 fn error(files: &[(&str, &str)]) -> String {
@@ -13,7 +17,11 @@ fn error(files: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_skill_with_a_function_is_read_and_its_program_found() {
-    let files = [("SKILL.md", SKILL), ("functions.yaml", FUNCTIONS), ("functions/add.py", "def run(i): return i")];
+    let files = [
+        ("SKILL.md", SKILL),
+        ("functions.yaml", FUNCTIONS),
+        ("functions/add.py", "def run(i): return i"),
+    ];
     let skill = parse(&folder(&files)).unwrap();
     assert_eq!(skill.frontmatter.name, "math");
     assert_eq!(skill.functions[0].file.as_deref(), Some("functions/add.py"));
@@ -32,7 +40,13 @@ fn the_digest_changes_with_every_path_and_byte() {
 
 #[test]
 fn every_broken_rule_names_what_was_found_and_what_is_allowed() {
-    let functions = |yaml: &str| error(&[("SKILL.md", SKILL), ("functions.yaml", yaml), ("functions/add.py", "")]);
+    let functions = |yaml: &str| {
+        error(&[
+            ("SKILL.md", SKILL),
+            ("functions.yaml", yaml),
+            ("functions/add.py", ""),
+        ])
+    };
     assert!(error(&[("README", "x")]).contains("has no SKILL.md; found: README"));
     assert!(error(&[("SKILL.md", "# no head")]).contains("begins without a frontmatter"));
     assert!(error(&[("SKILL.md", "---\nname: x\n")]).contains("has no end"));
@@ -41,17 +55,27 @@ fn every_broken_rule_names_what_was_found_and_what_is_allowed() {
     assert!(error(&[("SKILL.md", "---\nname: x\n---\n")]).contains("description"));
     assert!(error(&[("SKILL.md", SKILL), ("../x", "")]).contains("../x"));
     assert!(functions("functions:\n- {name: add, timeout_sec: 5}\n").contains("max_memory_mb"));
-    assert!(functions("functions:\n- {name: add, max_memory_mb: 0, timeout_sec: 5}\n").contains("max_memory_mb is 0"));
-    assert!(functions("functions:\n- {name: sub, max_memory_mb: 1, timeout_sec: 5}\n").contains("found no functions/sub.py"));
-    assert!(functions("functions:\n- {name: add, max_memory_mb: 1, timeout_sec: 5, speed: 3}\n").contains("speed"));
+    assert!(
+        functions("functions:\n- {name: add, max_memory_mb: 0, timeout_sec: 5}\n")
+            .contains("max_memory_mb is 0")
+    );
+    assert!(
+        functions("functions:\n- {name: sub, max_memory_mb: 1, timeout_sec: 5}\n")
+            .contains("found no functions/sub.py")
+    );
+    assert!(
+        functions("functions:\n- {name: add, max_memory_mb: 1, timeout_sec: 5, speed: 3}\n")
+            .contains("speed")
+    );
 }
 
 #[test]
 fn a_bomb_of_yaml_aliases_is_refused() {
-    let mut bomb = String::from("---\nname: x\ndescription: d\nmetadata:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    let mut bomb =
+        String::from("---\nname: x\ndescription: d\nmetadata:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..10 {
         let list = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("  a{level}: &a{level} [{list}]\n"));
+        let _ = writeln!(bomb, "  a{level}: &a{level} [{list}]");
     }
     bomb.push_str("---\n");
     assert!(parse(&folder(&[("SKILL.md", &bomb)])).is_err());
