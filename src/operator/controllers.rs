@@ -4,13 +4,14 @@ use crate::Operator;
 use crate::cache::{Cache, fill, key};
 use crate::error::ReconcileError;
 use crate::world::{Installation, Memory, World};
-use crate::{run, skill, subtask, thread};
+use crate::{housekeeping, run, skill, subtask, thread};
 use agentrun_api::names::labels;
 use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask, Thread};
 use agentrun_core::names::thread_name;
 use futures::channel::mpsc;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::controller::{Action, Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource, ResourceExt as _};
@@ -52,7 +53,8 @@ impl<K: Resource<DynamicType = ()>> Queue<K> {
     }
 }
 
-/// Runs until `stop`, then lets the reconciles under way end.
+/// Runs until `stop`. A reconcile under way is dropped where it waits: every write stands for itself, and whoever leads
+/// next goes on from the objects.
 pub async fn work(
     operator: Arc<Operator>,
     installation: watch::Receiver<Option<Arc<Installation>>>,
@@ -88,11 +90,10 @@ pub async fn work(
     let watches = &operator.watches;
     let managed = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_VALUE);
     let managed = Some(managed.as_str());
-    let client = || operator.client.clone();
     let filling = futures::future::join_all([
         fill(
             "agentruns",
-            Api::all(client()),
+            looked_after(&operator),
             None,
             runs.clone(),
             runs_writer,
@@ -104,7 +105,7 @@ pub async fn work(
         .boxed(),
         fill(
             "subtasks",
-            Api::all(client()),
+            looked_after(&operator),
             None,
             subtasks.clone(),
             subtasks_writer,
@@ -118,19 +119,22 @@ pub async fn work(
         .boxed(),
         fill(
             "pods",
-            Api::all(client()),
+            looked_after(&operator),
             managed,
             pods,
             pods_writer,
             watches.clone(),
             |object| {
                 wake_for_pod(object, &world, &subtask_queue);
+                if let Some(skill) = object.annotations().get(labels::SKILL) {
+                    skill_queue.wake(&object.namespace().unwrap_or_default(), skill);
+                }
             },
         )
         .boxed(),
         fill(
             "threads",
-            Api::all(client()),
+            looked_after(&operator),
             None,
             threads.clone(),
             threads_writer,
@@ -146,7 +150,7 @@ pub async fn work(
         .boxed(),
         fill(
             "skills",
-            Api::all(client()),
+            looked_after(&operator),
             None,
             skills.clone(),
             skills_writer,
@@ -160,7 +164,7 @@ pub async fn work(
         .boxed(),
         fill(
             "sandboxpools",
-            Api::all(client()),
+            looked_after(&operator),
             None,
             pools,
             pools_writer,
@@ -172,7 +176,7 @@ pub async fn work(
         .boxed(),
         fill(
             "persistentvolumeclaims",
-            Api::all(client()),
+            looked_after(&operator),
             managed,
             claims,
             claims_writer,
@@ -191,7 +195,7 @@ pub async fn work(
         .boxed(),
         fill(
             "nodes",
-            Api::all(client()),
+            Api::all(operator.client.clone()),
             None,
             nodes,
             nodes_writer,
@@ -214,6 +218,7 @@ pub async fn work(
         synced.await;
         tracing::info!("caches are filled, controllers run");
         futures::join!(
+            housekeeping::keep(Arc::clone(&world)),
             drive("agentrun", runs.store(), run_requests, &world, |object, world| {
                 run::reconcile(object, world).boxed()
             }),
@@ -247,6 +252,18 @@ pub async fn work(
     }
 }
 
+/// Objects of a kind in the namespaces that this operator looks after.
+fn looked_after<K>(operator: &Operator) -> Api<DeserializeGuard<K>>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    let client = operator.client.clone();
+    match &operator.settings.watch_namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
 fn index_run(run: &AgentRun) -> Vec<String> {
     let data = run.spec.user_data.clone().unwrap_or_default();
     let Some(thread) = data.thread else {
@@ -261,7 +278,7 @@ fn index_run(run: &AgentRun) -> Vec<String> {
 }
 
 fn index_pod(pod: &Pod) -> Vec<String> {
-    [labels::SUBTASK_UID, labels::CLAIM]
+    [labels::SUBTASK_UID, labels::CLAIM, labels::SKILL_UID]
         .iter()
         .filter_map(|label| pod.labels().get(*label).cloned())
         .collect()

@@ -8,6 +8,7 @@ pub mod error;
 pub mod events;
 pub mod fixtures;
 pub mod health;
+pub mod housekeeping;
 pub mod http;
 pub mod injection;
 pub mod leader;

@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource as _, ResourceExt as _};
+use std::time::Duration;
 
 /// Why every attempt starts a Pod of its own in this version.
 const COLD_REASON: &str = "NoReuseYet";
@@ -32,7 +33,7 @@ struct Writer<'a> {
 }
 
 /// Does what the plan says.
-pub async fn apply(
+pub(super) async fn apply(
     world: &World,
     facts: &Facts,
     plan: &SubTaskPlan,
@@ -102,7 +103,9 @@ impl Writer<'_> {
             .filter(|finalizer| *finalizer != labels::LEASE)
             .cloned()
             .collect();
-        self.wrote(write::finalizers(&self.api, &self.subtask, &finalizers).await?);
+        let written = write::finalizers(&self.api, &self.subtask, &finalizers).await?;
+        self.count();
+        self.wrote(written);
         Ok(())
     }
 
@@ -221,7 +224,7 @@ impl Writer<'_> {
                     status.reason = Some(reason.clone());
                 }
                 Settlement::Retry { next_attempt_time } => {
-                    status.next_attempt_time = Some(MicroTime(*next_attempt_time))
+                    status.next_attempt_time = Some(MicroTime(*next_attempt_time));
                 }
             }
         })
@@ -281,26 +284,27 @@ impl Writer<'_> {
         if status == before {
             return Ok(());
         }
-        let finished = status.outcome.filter(|_| before.outcome.is_none());
         self.wrote(write::status(&self.api, &self.subtask, &status).await?);
-        if let Some(outcome) = finished {
-            self.count(outcome);
-        }
         Ok(())
     }
 
-    fn count(&self, outcome: Outcome) {
-        let created = self
-            .subtask
-            .metadata
-            .creation_timestamp
-            .as_ref()
-            .map_or(self.now, |time| time.0);
-        let took = self.now.duration_since(created).try_into().unwrap_or_default();
-        self.world
-            .operator
-            .metrics
-            .subtask_finished(self.subtask.spec.role.as_str(), outcome.as_str(), took);
+    /// Counts an end, once: when the lease of the sub-task goes.
+    fn count(&self) {
+        let Some((outcome, status)) = self.subtask.status.as_ref().and_then(|status| Some((status.outcome?, status))) else {
+            return;
+        };
+        let metrics = &self.world.operator.metrics;
+        let created = self.subtask.metadata.creation_timestamp.as_ref().map_or(self.now, |time| time.0);
+        let ended = status.attempts.iter().filter_map(|attempt| attempt.finished.as_ref()).map(|time| time.0).max();
+        let took = ended.unwrap_or(self.now).duration_since(created).try_into().unwrap_or_default();
+        metrics.subtask_finished(self.subtask.spec.role.as_str(), outcome.as_str(), took);
+        if let Some(start) = status.timing.as_ref().and_then(|timing| timing.start_ms) {
+            metrics.sandbox_started("cold", Duration::from_millis(u64::try_from(start).unwrap_or_default()));
+        }
+        if !matches!(outcome, Outcome::Success | Outcome::Skipped) {
+            let skill = self.subtask.spec.function.as_ref().map_or("", |function| function.skill.as_str());
+            metrics.subtask_failed(skill, status.reason.as_deref().unwrap_or_default());
+        }
     }
 
     fn wrote(&mut self, subtask: SubTask) {
