@@ -1,0 +1,24 @@
+//! Namespaces, fixtures, waiting and reports: what every test uses.
+
+mod dump;
+mod manifest;
+mod run;
+mod trial;
+mod wait;
+mod world;
+
+pub use manifest::{command, python, quoted, sh};
+pub use run::Finished;
+pub use trial::{Mode, trial};
+pub use wait::{MINUTE, labelled, named, until};
+pub use world::World;
+
+/// Makes a trial of each test function; what is not listed is dead code, and the compiler says so.
+macro_rules! trials {
+    ($mode:expr; $($module:ident :: $test:ident),* $(,)?) => {
+        vec![$($crate::framework::trial($mode, stringify!($module), stringify!($test), |world| {
+            Box::pin($module::$test(world))
+        })),*]
+    };
+}
+pub(crate) use trials;
