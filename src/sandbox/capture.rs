@@ -52,7 +52,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        // A file of failed cases beside the crates would count as a crate.
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn sent_and_tail_are_the_start_and_the_end_of_the_stream(
