@@ -5,7 +5,7 @@
 //! on that for safety (names are deterministic, writes carry the resource version); it saves useless writes.
 
 use crate::health::Watches;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt as _;
@@ -13,7 +13,7 @@ use kube::runtime::reflector::{self, ObjectRef, Store, store::Writer};
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -47,6 +47,39 @@ struct State<K> {
     objects: HashMap<Key, Arc<K>>,
     index: HashMap<String, BTreeSet<Key>>,
     overlay: HashMap<Key, Arc<K>>,
+    gone: Gone,
+}
+
+/// UIDs of objects that went lately. The answer to a write may be handled after the event that the object is gone:
+/// without them it would come back for ever, since no event would follow.
+#[derive(Default)]
+struct Gone {
+    uids: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+/// Far more than can go between a write and the handling of its answer.
+const GONE_KEPT: usize = 4096;
+
+impl Gone {
+    fn add(&mut self, uid: String) {
+        if self.uids.insert(uid.clone()) {
+            self.order.push_back(uid);
+        }
+        if self.order.len() > GONE_KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+
+    fn has<K: Resource>(&self, object: &K) -> bool {
+        object
+            .meta()
+            .uid
+            .as_ref()
+            .is_some_and(|uid| self.uids.contains(uid))
+    }
 }
 
 /// Namespace and name of an object.
@@ -80,6 +113,7 @@ where
             objects: HashMap::new(),
             index: HashMap::new(),
             overlay: HashMap::new(),
+            gone: Gone::default(),
         };
         (
             Self {
@@ -122,15 +156,23 @@ where
     pub fn wrote(&self, object: K) {
         let mut state = self.write();
         let key = key(&object);
-        if state
-            .newest(&key)
-            .is_some_and(|known| version(&*known) >= version(&object))
-        {
+        let known = state.newest(&key);
+        let stale = known.is_some_and(|known| version(&*known) >= version(&object));
+        if stale || state.gone.has(&object) {
             return;
         }
         let object = Arc::new(object);
         state.add_to_index(&key, &object);
         state.overlay.insert(key, object);
+    }
+
+    /// Lays over the answer to a deletion that was asked for. An object that the watch has already seen go stays gone:
+    /// the answer is older than that.
+    pub fn is_going(&self, object: K) {
+        let known = self.read().newest(&key(&object)).is_some();
+        if known {
+            self.wrote(object);
+        }
     }
 
     /// Forgets an object that the API server says is gone.
@@ -180,6 +222,9 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> State<K> {
 
     fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
         let known = self.newest(key);
+        if let Some(uid) = known.as_ref().and_then(|object| object.meta().uid.clone()) {
+            self.gone.add(uid);
+        }
         self.overlay.remove(key);
         self.objects.remove(key);
         for value in known.iter().flat_map(|object| (self.index_by)(object)) {
@@ -198,7 +243,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> State<K> {
 /// object that was made, changed, deleted, or found missing after a gap of the watch.
 pub async fn fill<K>(
     name: &str,
-    api: Api<K>,
+    api: Api<DeserializeGuard<K>>,
     labels: Option<&str>,
     cache: Cache<K>,
     mut writer: Writer<K>,
@@ -212,8 +257,7 @@ pub async fn fill<K>(
         label_selector: labels.map(Into::into),
         ..watcher::Config::default()
     };
-    let guarded: Api<DeserializeGuard<K>> = Api::all(api.into_client());
-    let stream = watcher::watcher(guarded, config.timeout(WATCH_SECONDS)).default_backoff();
+    let stream = watcher::watcher(api, config.timeout(WATCH_SECONDS)).default_backoff();
     let mut stream = std::pin::pin!(watches.follow(name, stream));
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     while let Some(event) = stream.next().await {
@@ -247,7 +291,9 @@ pub async fn fill<K>(
                     .filter_map(|key| cache.write().remove(key))
                     .collect();
                 let there = cache.store.state();
-                there.iter().for_each(|object| cache.write().apply(object));
+                for object in &there {
+                    cache.write().apply(object);
+                }
                 gone.iter().chain(&there).for_each(|object| changed(object));
             }
             Event::Apply(object) => {
@@ -268,17 +314,21 @@ fn readable<K: Resource<DynamicType = ()>>(
     event: Event<DeserializeGuard<K>>,
 ) -> Option<Event<K>> {
     let read = |guard: DeserializeGuard<K>| {
-        let object = (guard.namespace().unwrap_or_default(), guard.name_any());
-        guard.0.inspect_err(|error| {
-            tracing::error!(watch = name, namespace = object.0, name = object.1, error = %error.error, "unreadable object left out");
-        })
+        let (namespace, object) = (guard.namespace().unwrap_or_default(), guard.name_any());
+        match guard.0 {
+            Ok(object) => Some(object),
+            Err(error) => {
+                tracing::error!(watch = name, namespace, name = object, error = %error.error, "unreadable object left out");
+                None
+            }
+        }
     };
     Some(match event {
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
-        Event::InitApply(object) => Event::InitApply(read(object).ok()?),
-        Event::Apply(object) => Event::Apply(read(object).ok()?),
-        Event::Delete(object) => Event::Delete(read(object).ok()?),
+        Event::InitApply(object) => Event::InitApply(read(object)?),
+        Event::Apply(object) => Event::Apply(read(object)?),
+        Event::Delete(object) => Event::Delete(read(object)?),
     })
 }
 
@@ -323,6 +373,35 @@ mod tests {
         );
         seen(&mut writer, 6);
         assert_eq!(version_of(&cache, "a"), Some(6));
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_the_deletion_brings_nothing_back() {
+        let (cache, _) = Cache::new(index_by);
+        let with_uid = |version, uid: &str| {
+            let mut object = object("a", version, "x");
+            object.metadata.uid = Some(uid.into());
+            object
+        };
+        cache.wrote(with_uid(5, "first"));
+        cache.is_gone("ns", "a");
+        cache.wrote(with_uid(6, "first"));
+        assert_eq!(version_of(&cache, "a"), None);
+        assert!(cache.under("x").is_empty());
+        cache.wrote(with_uid(7, "second"));
+        assert_eq!(version_of(&cache, "a"), Some(7), "the name may be taken again");
+    }
+
+    #[test]
+    fn the_answer_to_a_deletion_does_not_bring_an_object_back() {
+        let (cache, _writer) = Cache::new(index_by);
+        cache.wrote(object("a", 5, "x"));
+        cache.is_gone("ns", "a");
+        cache.is_going(object("a", 6, "x"));
+        assert_eq!(version_of(&cache, "a"), None);
+        cache.wrote(object("b", 5, "x"));
+        cache.is_going(object("b", 6, "x"));
+        assert_eq!(version_of(&cache, "b"), Some(6));
     }
 
     #[test]

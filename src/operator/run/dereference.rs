@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run names.
 #[derive(Default)]
-pub struct Admission {
+pub(super) struct Admission {
     /// What is not there, in the order of the spec.
     pub missing: Vec<(AdmittedReason, String)>,
     /// `files[]` with size and digest.
@@ -21,7 +21,7 @@ pub struct Admission {
 }
 
 /// Reads everything that the run names.
-pub async fn admission(world: &World, run: &AgentRun) -> Result<Admission, ReconcileError> {
+pub(super) async fn admission(world: &World, run: &AgentRun) -> Result<Admission, ReconcileError> {
     let namespace = run.namespace().unwrap_or_default();
     let mut found = Admission::default();
     skills(world, run, &namespace, &mut found);
@@ -125,21 +125,20 @@ async fn file(
         }
         (None, None) => None,
     };
-    match content {
-        Some(content) => found.files.push(FileRef {
+    if let Some(content) = content {
+        found.files.push(FileRef {
             path: file.path.clone(),
             bytes: i64::try_from(content.len()).unwrap_or(i64::MAX),
             sha256: digest::sha256_hex(&content),
-        }),
-        None => {
-            let key = file
-                .config_map_key_ref
-                .as_ref()
-                .map(|source| source.key.clone())
-                .unwrap_or_default();
-            let message = format!("files[{}]: the ConfigMap has no key {key:?}", file.path);
-            found.missing.push((AdmittedReason::FileSourceNotFound, message));
-        }
+        });
+    } else {
+        let key = file
+            .config_map_key_ref
+            .as_ref()
+            .map(|source| source.key.clone())
+            .unwrap_or_default();
+        let message = format!("files[{}]: the ConfigMap has no key {key:?}", file.path);
+        found.missing.push((AdmittedReason::FileSourceNotFound, message));
     }
     Ok(())
 }
@@ -157,11 +156,15 @@ async fn secrets(
         .collect();
     let api: Api<Secret> = Api::namespaced(world.operator.client.clone(), namespace);
     for name in names {
-        if api.get_metadata_opt(name).await?.is_none() {
-            found.missing.push((
-                AdmittedReason::SecretNotFound,
-                format!("Secret {name} does not exist"),
-            ));
+        match api.get_metadata_opt(name).await {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = format!("Secret {name} does not exist");
+                found.missing.push((AdmittedReason::SecretNotFound, message));
+            }
+            // Installed without the right to look: the kubelet will tell, and the sub-task will say what it waits for.
+            Err(kube::Error::Api(status)) if status.code == 403 => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())

@@ -188,7 +188,7 @@ impl Writer<'_> {
         match api.delete(name, &params).await.map_err(ReconcileError::from) {
             Ok(answer) => {
                 if let Some(pod) = answer.left() {
-                    self.world.pods.wrote(pod);
+                    self.world.pods.is_going(pod);
                 }
                 Ok(())
             }
@@ -290,19 +290,46 @@ impl Writer<'_> {
 
     /// Counts an end, once: when the lease of the sub-task goes.
     fn count(&self) {
-        let Some((outcome, status)) = self.subtask.status.as_ref().and_then(|status| Some((status.outcome?, status))) else {
+        let Some((outcome, status)) = self
+            .subtask
+            .status
+            .as_ref()
+            .and_then(|status| Some((status.outcome?, status)))
+        else {
             return;
         };
         let metrics = &self.world.operator.metrics;
-        let created = self.subtask.metadata.creation_timestamp.as_ref().map_or(self.now, |time| time.0);
-        let ended = status.attempts.iter().filter_map(|attempt| attempt.finished.as_ref()).map(|time| time.0).max();
-        let took = ended.unwrap_or(self.now).duration_since(created).try_into().unwrap_or_default();
+        let created = self
+            .subtask
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map_or(self.now, |time| time.0);
+        let ended = status
+            .attempts
+            .iter()
+            .filter_map(|attempt| attempt.finished.as_ref())
+            .map(|time| time.0)
+            .max();
+        let took = ended
+            .unwrap_or(self.now)
+            .duration_since(created)
+            .try_into()
+            .unwrap_or_default();
         metrics.subtask_finished(self.subtask.spec.role.as_str(), outcome.as_str(), took);
         if let Some(start) = status.timing.as_ref().and_then(|timing| timing.start_ms) {
-            metrics.sandbox_started("cold", Duration::from_millis(u64::try_from(start).unwrap_or_default()));
+            metrics.sandbox_started(
+                "cold",
+                Duration::from_millis(u64::try_from(start).unwrap_or_default()),
+            );
         }
         if !matches!(outcome, Outcome::Success | Outcome::Skipped) {
-            let skill = self.subtask.spec.function.as_ref().map_or("", |function| function.skill.as_str());
+            let skill = self
+                .subtask
+                .spec
+                .function
+                .as_ref()
+                .map_or("", |function| function.skill.as_str());
             metrics.subtask_failed(skill, status.reason.as_deref().unwrap_or_default());
         }
     }

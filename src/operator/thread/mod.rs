@@ -13,6 +13,10 @@ use kube::api::DeleteParams;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a thread that is held is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// One round for one thread.
 pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action, ReconcileError> {
@@ -25,27 +29,27 @@ pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action,
     let api: Api<Thread> = Api::namespaced(world.operator.client.clone(), &namespace);
     let live = live_runs(&world, &thread);
     let leases = leases(&world, &namespace, &thread);
+    let idle = live.is_empty() && leases == 0;
+    // The last holder may go without an event that names this thread: its run may be gone already.
+    let next = if idle {
+        Action::await_change()
+    } else {
+        Action::requeue(LOOK_AGAIN)
+    };
     if thread.metadata.deletion_timestamp.is_some() {
-        return release(
-            &world,
-            &api,
-            &thread,
-            leases == 0 && live.iter().all(|run| !holds(run, &thread)),
-        )
-        .await;
+        let free = leases == 0 && live.iter().all(|run| !holds(run, &thread));
+        release(&world, &api, &thread, free).await?;
+        return Ok(next);
     }
     let mut status = thread.status.clone().unwrap_or_default();
-    let ran_once = status.active_run.is_some();
-    let idle = live.is_empty() && leases == 0;
     status.leases = Some(i32::try_from(leases).unwrap_or(i32::MAX));
     status.observed_generation = thread.metadata.generation;
-    if live.iter().all(|run| !holds(run, &thread)) {
-        // Nobody needs the name of a run that is over, and the next one takes the lock by itself.
-        status.active_run = status
-            .active_run
-            .filter(|active| live.iter().any(|run| run.uid().as_ref() == Some(&active.uid)));
+    let deletes_itself = thread.spec.on_release == Some(OnRelease::Delete);
+    // That a run has been here is all that is left to know of one that is over: the release rests on it.
+    if !deletes_itself && live.iter().all(|run| !holds(run, &thread)) {
+        status.active_run = None;
     }
-    if ran_once && idle && thread.spec.on_release == Some(OnRelease::Delete) {
+    if deletes_itself && idle && status.active_run.is_some() {
         return match api
             .delete(&thread.name_any(), &DeleteParams::background())
             .await
@@ -58,7 +62,7 @@ pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action,
     if Some(&status) != thread.status.as_ref() {
         world.threads.wrote(write::status(&api, &*thread, &status).await?);
     }
-    Ok(Action::await_change())
+    Ok(next)
 }
 
 fn holds(run: &agentrun_api::AgentRun, thread: &Thread) -> bool {
@@ -94,14 +98,14 @@ async fn release(
     api: &Api<Thread>,
     thread: &Thread,
     free: bool,
-) -> Result<Action, ReconcileError> {
+) -> Result<(), ReconcileError> {
     if !free
         || !thread
             .finalizers()
             .iter()
             .any(|finalizer| finalizer == labels::IN_USE)
     {
-        return Ok(Action::await_change());
+        return Ok(());
     }
     let finalizers: Vec<_> = thread
         .finalizers()
@@ -128,5 +132,5 @@ async fn release(
             Err(error) => return Err(error),
         }
     }
-    Ok(Action::await_change())
+    Ok(())
 }
