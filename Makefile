@@ -9,6 +9,7 @@ SHELL := /usr/bin/env bash
 
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/agentrun/target
 export CARGO_TERM_COLOR ?= never
+export CLUSTER_CACHE ?= $(HOME)/.cache/agentrun/cluster
 JOBS ?= $(shell nproc)
 
 .PHONY: help demo test test-unit test-integration test-e2e test-skills check format lint deny generated alone generate \
@@ -28,7 +29,8 @@ test-unit: ## Pure tests and tests against mock servers
 test-skills: ## Tests of the skills in skills/
 	skills/test
 
-test-integration: ## The operator against a real API server: crash sweep, faults, watches
+test-integration: binaries ## The operator and the charts against a real API server: crash sweep, faults, rights, upgrades
+	AGENTRUN="$(CARGO_TARGET_DIR)/release/agentrun" e2e/with-cluster --control-plane charts/test
 	e2e/with-cluster --control-plane cargo test --locked --jobs $(JOBS) --package agentrun-sweep
 
 test-e2e: ## The whole product on a real node
@@ -47,9 +49,11 @@ lint:
 deny: install-tools
 	e2e/deny
 
-generated: ## Committed generated files are what their sources make
+generated: install-tools cluster ## Committed generated files are what their sources make
 	charts/sync --check
 	deploy/examples/generate --check
+	PATH="$(CLUSTER_CACHE)/bin:$$PATH" deploy/sync --check
+	PATH="$(CLUSTER_CACHE)/bin:$$PATH" deploy/argocd/test
 
 alone: ## Every crate builds without the others' features
 	for room in src/*/; do cargo check --locked --quiet --jobs $(JOBS) --package "agentrun-$$(basename "$$room")"; done
@@ -57,6 +61,7 @@ alone: ## Every crate builds without the others' features
 generate: ## Make the generated files anew
 	UPDATE_CRDS=1 cargo test --quiet --package agentrun-api
 	charts/sync
+	PATH="$(CLUSTER_CACHE)/bin:$$PATH" deploy/sync
 	deploy/examples/generate
 
 binaries: ## The control plane, and the two static binaries of the sandbox
@@ -71,6 +76,7 @@ cluster: ## The programs of the test cluster (a quarter of an hour the first tim
 	e2e/cluster/cluster build
 
 install-tools:
+	@e2e/packages jq lua5.1
 	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny@0.20.2
 
 bench: ## The figures of docs/benchmarks.md, as ratios in one run
