@@ -8,6 +8,8 @@ use kube::{Client, Config};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tower::layer::util::Identity;
+use tower::util::BoxService;
 use tower::{BoxError, Layer, Service};
 
 /// How long the API server may take until its answer begins; a watch begins at once too.
@@ -35,13 +37,28 @@ pub enum ConnectError {
 }
 
 /// Builds the client from a configuration.
-pub fn build(mut config: Config, metrics: Metrics, fence: Option<Fence>) -> Result<Client, kube::Error> {
+pub fn build(config: Config, metrics: Metrics, fence: Option<Fence>) -> Result<Client, kube::Error> {
+    build_over(config, metrics, fence, &Identity::new())
+}
+
+/// The same with a layer between client and network, as tests have one that fails.
+pub fn build_over<L>(
+    mut config: Config,
+    metrics: Metrics,
+    fence: Option<Fence>,
+    below: &L,
+) -> Result<Client, kube::Error>
+where
+    L: Layer<Network>,
+    L::Service: Service<Request<Body>, Response = Answer, Error = BoxError, Future: Send> + Send + 'static,
+{
     config.read_timeout = Some(READ_BOUND);
     config.reset_reader_on_write = true;
     config
         .headers
         .push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
     Ok(ClientBuilder::try_from(config)?
+        .with_layer(below)
         .with_layer(&Observe { metrics, fence })
         .build())
 }
@@ -71,7 +88,11 @@ struct Observed<S> {
     fence: Option<Fence>,
 }
 
-type Answer = Response<Box<DynBody>>;
+/// What the API server answers.
+pub type Answer = Response<Box<DynBody>>;
+
+/// The way to the API server: TLS, authentication, and retries of what may be asked again.
+pub type Network = BoxService<Request<Body>, Answer, BoxError>;
 
 impl<S> Service<Request<Body>> for Observed<S>
 where

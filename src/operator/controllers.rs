@@ -8,10 +8,10 @@ use crate::{housekeeping, run, skill, subtask, thread};
 use agentrun_api::names::labels;
 use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask, Thread};
 use agentrun_core::names::thread_name;
+use agentrun_core::plan::run::has_lease;
 use futures::channel::mpsc;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::controller::{Action, Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource, ResourceExt as _};
@@ -63,7 +63,7 @@ pub async fn work(
     let (runs, runs_writer) = Cache::<AgentRun>::new(index_run);
     let (subtasks, subtasks_writer) = Cache::<SubTask>::new(|child| vec![child.spec.run_ref.uid.clone()]);
     let (pods, pods_writer) = Cache::<Pod>::new(index_pod);
-    let (threads, threads_writer) = Cache::<Thread>::new(|_| Vec::new());
+    let (threads, threads_writer) = Cache::<Thread>::new(index_thread);
     let (skills, skills_writer) = Cache::<Skill>::new(|_| Vec::new());
     let (pools, pools_writer) = Cache::<SandboxPool>::new(|_| Vec::new());
     let (claims, claims_writer) = Cache::<PersistentVolumeClaim>::new(|_| Vec::new());
@@ -93,7 +93,7 @@ pub async fn work(
     let filling = futures::future::join_all([
         fill(
             "agentruns",
-            looked_after(&operator),
+            operator.looked_after(),
             None,
             runs.clone(),
             runs_writer,
@@ -105,7 +105,7 @@ pub async fn work(
         .boxed(),
         fill(
             "subtasks",
-            looked_after(&operator),
+            operator.looked_after(),
             None,
             subtasks.clone(),
             subtasks_writer,
@@ -114,18 +114,19 @@ pub async fn work(
                 let (namespace, name) = key(object);
                 subtask_queue.wake(&namespace, &name);
                 run_queue.wake(&namespace, &object.spec.run_ref.name);
+                wake_thread_of_subtask(object, &world, &thread_queue);
             },
         )
         .boxed(),
         fill(
             "pods",
-            looked_after(&operator),
+            operator.looked_after(),
             managed,
             pods,
             pods_writer,
             watches.clone(),
             |object| {
-                wake_for_pod(object, &world, &subtask_queue);
+                wake_for_pod(object, &world, &subtask_queue, &thread_queue);
                 if let Some(skill) = object.annotations().get(labels::SKILL) {
                     skill_queue.wake(&object.namespace().unwrap_or_default(), skill);
                 }
@@ -134,7 +135,7 @@ pub async fn work(
         .boxed(),
         fill(
             "threads",
-            looked_after(&operator),
+            operator.looked_after(),
             None,
             threads.clone(),
             threads_writer,
@@ -150,7 +151,7 @@ pub async fn work(
         .boxed(),
         fill(
             "skills",
-            looked_after(&operator),
+            operator.looked_after(),
             None,
             skills.clone(),
             skills_writer,
@@ -164,7 +165,7 @@ pub async fn work(
         .boxed(),
         fill(
             "sandboxpools",
-            looked_after(&operator),
+            operator.looked_after(),
             None,
             pools,
             pools_writer,
@@ -176,7 +177,7 @@ pub async fn work(
         .boxed(),
         fill(
             "persistentvolumeclaims",
-            looked_after(&operator),
+            operator.looked_after(),
             managed,
             claims,
             claims_writer,
@@ -252,18 +253,6 @@ pub async fn work(
     }
 }
 
-/// Objects of a kind in the namespaces that this operator looks after.
-fn looked_after<K>(operator: &Operator) -> Api<DeserializeGuard<K>>
-where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-{
-    let client = operator.client.clone();
-    match &operator.settings.watch_namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
-    }
-}
-
 fn index_run(run: &AgentRun) -> Vec<String> {
     let data = run.spec.user_data.clone().unwrap_or_default();
     let Some(thread) = data.thread else {
@@ -275,6 +264,13 @@ fn index_run(run: &AgentRun) -> Vec<String> {
         run.namespace().unwrap_or_default(),
         thread_name(&user, &thread)
     )]
+}
+
+/// Threads by their claim: the end of a claim's last Pod concerns them.
+fn index_thread(thread: &Thread) -> Vec<String> {
+    let claim = thread.status.as_ref().and_then(|status| status.claim_name.as_ref());
+    let namespace = thread.namespace().unwrap_or_default();
+    claim.map(|claim| format!("{namespace}/{claim}")).into_iter().collect()
 }
 
 fn index_pod(pod: &Pod) -> Vec<String> {
@@ -316,7 +312,39 @@ fn wake_for_run(
     }
 }
 
-fn wake_for_pod(pod: &Pod, world: &World, subtasks: &Queue<SubTask>) {
+/// A thread counts leases; it looks again when the last one of a run has ended.
+fn wake_thread_of_subtask(subtask: &SubTask, world: &World, threads: &Queue<Thread>) {
+    let namespace = subtask.namespace().unwrap_or_default();
+    let run_ref = &subtask.spec.run_ref;
+    let Some(run) = world.runs.get(&namespace, &run_ref.name) else {
+        return;
+    };
+    let index = index_run(&run);
+    if index.is_empty() || world.subtasks.under(&run_ref.uid).iter().any(|child| has_lease(child)) {
+        return;
+    }
+    for thread in index.iter().filter_map(|index| index.split_once('/')) {
+        threads.wake(&namespace, thread.1);
+    }
+}
+
+/// The same for the last Pod on a claim.
+fn wake_threads_of_claim(pod: &Pod, world: &World, threads: &Queue<Thread>) {
+    let on_it = pod.labels().get(labels::CLAIM).map(|uid| world.pods.under(uid).len());
+    if on_it != Some(0) {
+        return;
+    }
+    let namespace = pod.namespace().unwrap_or_default();
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    for claim in volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref()) {
+        for thread in world.threads.under(&format!("{namespace}/{}", claim.claim_name)) {
+            threads.wake(&namespace, &thread.name_any());
+        }
+    }
+}
+
+fn wake_for_pod(pod: &Pod, world: &World, subtasks: &Queue<SubTask>, threads: &Queue<Thread>) {
+    wake_threads_of_claim(pod, world, threads);
     let namespace = pod.namespace().unwrap_or_default();
     let Some(subtask) = pod.annotations().get(crate::pods::build::SUBTASK) else {
         return;

@@ -25,7 +25,12 @@ pub async fn keep(world: Arc<World>) {
     let mut round = 0u32;
     loop {
         timer.tick().await;
-        let held = world.subtasks.all().iter().filter(|child| has_lease(child)).count();
+        let held = world
+            .subtasks
+            .all()
+            .iter()
+            .filter(|child| has_lease(child))
+            .count();
         world.operator.metrics.leases(held);
         round = round.wrapping_add(1);
         if round.is_multiple_of(ROUNDS_PER_SWEEP)
@@ -43,7 +48,7 @@ async fn sweep(world: &World) -> Result<(), ReconcileError> {
     let used = namespaces_in_use(world);
     let ours = ListParams::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_VALUE));
     let client = || world.operator.client.clone();
-    let policies: Api<NetworkPolicy> = Api::all(client());
+    let policies: Api<NetworkPolicy> = world.operator.looked_after();
     for policy in policies.list_metadata(&ours).await?.items {
         let namespace = policy.namespace().unwrap_or_default();
         if used.contains(&namespace) || !policy.labels().contains_key(labels::EGRESS) {
@@ -51,19 +56,37 @@ async fn sweep(world: &World) -> Result<(), ReconcileError> {
         }
         world.memory.forget(&namespace);
         let api: Api<NetworkPolicy> = Api::namespaced(client(), &namespace);
-        gone(api.delete(&policy.name_any(), &DeleteParams::default()).await.map(drop))?;
+        gone(
+            api.delete(&policy.name_any(), &DeleteParams::default())
+                .await
+                .map(drop),
+        )?;
         let accounts: Api<ServiceAccount> = Api::namespaced(client(), &namespace);
-        gone(accounts.delete(SERVICE_ACCOUNT, &DeleteParams::default()).await.map(drop))?;
-        tracing::info!(namespace, policy = policy.name_any(), "nothing of ours is left in the namespace");
+        gone(
+            accounts
+                .delete(SERVICE_ACCOUNT, &DeleteParams::default())
+                .await
+                .map(drop),
+        )?;
+        tracing::info!(
+            namespace,
+            policy = policy.name_any(),
+            "nothing of ours is left in the namespace"
+        );
     }
     Ok(())
 }
 
 /// Namespaces with a run that is not over, or with a Pod of ours.
 fn namespaces_in_use(world: &World) -> BTreeSet<String> {
-    let live = world.runs.all().into_iter().filter(|run| !run.status.as_ref().is_some_and(run::is_over));
+    let live = world
+        .runs
+        .all()
+        .into_iter()
+        .filter(|run| !run.status.as_ref().is_some_and(run::is_over));
     let runs = live.filter_map(|run| run.namespace());
-    runs.chain(world.pods.all().into_iter().filter_map(|pod| pod.namespace())).collect()
+    runs.chain(world.pods.all().into_iter().filter_map(|pod| pod.namespace()))
+        .collect()
 }
 
 fn gone(deleted: Result<(), kube::Error>) -> Result<(), ReconcileError> {

@@ -10,7 +10,8 @@ use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::{injection, platform, tls};
 use jiff::Timestamp;
-use kube::Client;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,20 @@ pub struct Operator {
     pub events: Events,
     /// Where watches report that they work.
     pub watches: Watches,
+}
+
+impl Operator {
+    /// Objects of a kind in the namespaces that this operator looks after.
+    pub fn looked_after<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        let client = self.client.clone();
+        match &self.settings.watch_namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        }
+    }
 }
 
 /// The operator cannot start, or has to be started anew.

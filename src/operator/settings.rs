@@ -40,6 +40,10 @@ pub struct Settings {
         value_name = "CIDR"
     )]
     pub egress_deny: Vec<IpNet>,
+    /// The only namespace whose runs are worked on; all namespaces when unset. Operators that share a cluster must have
+    /// disjoint ones, and a namespace of their own each.
+    #[arg(long, env = "AGENTRUN_WATCH_NAMESPACE")]
+    pub watch_namespace: Option<String>,
     /// The operator's own namespace: its Lease, its Secrets, its probe Pods.
     #[arg(long, env = "AGENTRUN_NAMESPACE", default_value = "agentrun-system")]
     pub namespace: String,

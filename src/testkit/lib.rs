@@ -1,1 +1,8 @@
-//! Fixtures, a faulty API transport, cluster access; for tests only
+//! What tests that need an API server share: a faulty way to it ([`faults`]), a cluster with a fresh namespace for each
+//! test ([`cluster`]), and stand-ins for kubelet and gateway ([`stage`]), so that runs come to their end without a node.
+//!
+//! For tests only: outside [`faults`], whatever goes wrong panics with what was found, as an assertion does.
+
+pub mod cluster;
+pub mod faults;
+pub mod stage;
