@@ -49,11 +49,14 @@ pub struct SkillSpec {
     /// Files written here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inline: Option<InlineSkill>,
-    /// Name of an image whose root is the skill's folder; it is mounted.
+    /// Name of an image whose root is the skill's folder; it is mounted. It is read when this spec changes, and work
+    /// whose sandbox finds other files in it ends as `InputChanged`: name it by digest. The cluster must be able to
+    /// mount images as volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
-    /// A folder on a claim of the namespace; it is mounted.
+    /// A folder on a claim of the namespace; it is mounted read-only. It is read when this spec changes, and work whose
+    /// sandbox finds other files in it ends as `InputChanged`: put another version into another folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimSkill>,
 }
@@ -145,6 +148,22 @@ pub struct SkillStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub digest: Option<String>,
+    /// The Pod that reads the files of an `image` or `claim` now; only its report is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<SkillInspection>,
+}
+
+/// A Pod that reads a skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillInspection {
+    /// Its name.
+    #[schemars(length(max = 253))]
+    pub pod_name: String,
+    /// Its UID.
+    #[serde(rename = "podUID")]
+    #[schemars(length(max = 64))]
+    pub pod_uid: String,
 }
 
 /// A function as the skill declares it.

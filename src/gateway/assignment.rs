@@ -161,7 +161,7 @@ fn function_work(
             )
         })?;
     let limits = function_limits(declared, facts.subtask.spec.resources.as_ref());
-    let skills = skill_folders(skill, facts)?;
+    let skills = skill_folders(skill, status.digest.as_deref(), facts)?;
     let work = Work::Function {
         skill: work.skill.clone(),
         name: work.name.clone(),
@@ -175,9 +175,18 @@ fn function_work(
     Ok((work, limits, skills))
 }
 
-fn skill_folders(skill: &Skill, facts: &Facts<'_>) -> Result<Vec<SkillFiles>, NotAssignable> {
+fn skill_folders(
+    skill: &Skill,
+    digest: Option<&str>,
+    facts: &Facts<'_>,
+) -> Result<Vec<SkillFiles>, NotAssignable> {
     if !travels(&skill.spec) {
-        return Ok(Vec::new());
+        return Ok(vec![SkillFiles {
+            name: skill.name_any(),
+            digest: digest.unwrap_or_default().to_owned(),
+            files: Vec::new(),
+            mounted: true,
+        }]);
     }
     let missing = || {
         let what = format!("the files of Skill {}", skill.name_any());

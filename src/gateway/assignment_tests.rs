@@ -141,7 +141,9 @@ fn a_mounted_skill_travels_not() {
         o["spec"] = json!({"image": "skills/math"});
         o["status"]["functions"][0]["file"] = json!("functions/add.sh");
     }));
-    assert!(case.resolve().unwrap().skills.is_empty());
+    let skills = case.resolve().unwrap().skills;
+    assert!(skills[0].mounted && skills[0].files.is_empty(), "{skills:?}");
+    assert!(skills[0].digest.starts_with("sha256:"), "{skills:?}");
 }
 
 #[test]

@@ -131,6 +131,12 @@ impl Board {
         Touched::All
     }
 
+    /// The skill with this UID.
+    pub(crate) fn skill_by_uid(&self, uid: &str) -> Option<Arc<Skill>> {
+        let known = |skill: &&Arc<Skill>| skill.metadata.uid.as_deref() == Some(uid);
+        self.skills.values().find(known).cloned()
+    }
+
     /// Forgets a skill.
     pub(crate) fn remove_skill(&mut self, name: &Name) -> Touched {
         self.skills.remove(name);

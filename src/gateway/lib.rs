@@ -20,6 +20,7 @@ mod error;
 mod fixtures;
 mod gateway;
 mod health;
+mod inspection;
 mod limits;
 mod listen;
 mod metrics;

@@ -3,12 +3,14 @@
 use crate::board::Name;
 use crate::bounds;
 use crate::metrics::Metrics;
-use agentrun_api::SubTask;
+use agentrun_api::{Skill, SubTask};
 use agentrun_api::names::labels::GATEWAY;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -77,20 +79,31 @@ impl Objects {
         name: &Name,
         patch: serde_json::Value,
     ) -> Result<(), kube::Error> {
+        self.patch(&self.subtasks(&name.namespace), name, patch).await
+    }
+
+    /// Patches a skill's status by a JSON Patch.
+    pub(crate) async fn patch_skill(&self, name: &Name, patch: serde_json::Value) -> Result<(), kube::Error> {
+        let api: Api<Skill> = Api::namespaced(self.client.clone(), &name.namespace);
+        self.patch(&api, name, patch).await
+    }
+
+    async fn patch<K>(&self, api: &Api<K>, name: &Name, patch: serde_json::Value) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
         let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
         let params = PatchParams {
             field_manager: Some(GATEWAY.to_owned()),
             ..PatchParams::default()
         };
-        let patch = Patch::<()>::Json(patch);
-        let answer = self
-            .subtasks(&name.namespace)
-            .patch_status(&name.name, &params, &patch)
+        let answer = api
+            .patch_status(&name.name, &params, &Patch::<()>::Json(patch))
             .await;
         let answer = answer.map(|_| ());
         self.metrics
             .writes
-            .with_label_values(&["patch", "SubTask", answer_class(&answer)])
+            .with_label_values(&["patch", &K::kind(&()), answer_class(&answer)])
             .inc();
         answer
     }

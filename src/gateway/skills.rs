@@ -73,6 +73,7 @@ pub(crate) fn folder(name: &str, digest: &str, contents: &Contents) -> SkillFile
         name: name.to_owned(),
         digest: digest.to_owned(),
         files: contents.iter().map(file).collect(),
+        mounted: false,
     }
 }
 

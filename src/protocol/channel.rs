@@ -1,6 +1,7 @@
 //! Runtime ↔ gateway: one HTTP/2 request over TLS, both bodies open, frames in both directions.
 
 use crate::Blob;
+use crate::inspection::SkillFound;
 use crate::result::AttemptResult;
 use crate::version::Version;
 use crate::work::{Assignment, AttemptId};
@@ -57,6 +58,15 @@ pub enum ToGateway {
         stdout_tail: String,
         /// Head and end of stderr so far.
         stderr_tail: String,
+    },
+    /// What the skill mounted here is; repeated until acknowledged. Only the Pod that the Skill's status names is
+    /// believed.
+    Skill {
+        /// UID of the Skill, and its generation as the attempt.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// What was found.
+        found: SkillFound,
     },
     /// Asks for the content with this digest (of an assignment's file or skill).
     Get {

@@ -10,6 +10,7 @@ pub mod environment;
 pub mod executor;
 pub mod exit;
 pub mod frame;
+pub mod inspection;
 pub mod probe;
 pub mod result;
 pub mod version;

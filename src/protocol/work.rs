@@ -36,7 +36,7 @@ pub struct Assignment {
     /// Files that must be below `uploads` before the work starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
-    /// Skills that travel over the channel, each into its folder.
+    /// Skills of the work, each in its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillFiles>,
     /// Environment of the work besides the executor's own allow-listed variables.
@@ -127,7 +127,7 @@ pub struct FileRef {
     pub sha256: String,
 }
 
-/// A skill whose files the runtime fetches by digest.
+/// A skill whose files the runtime fetches by digest, or compares with it where they are mounted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillFiles {
     /// Folder name below `/mnt/skills`.
@@ -136,6 +136,9 @@ pub struct SkillFiles {
     pub digest: String,
     /// Its files.
     pub files: Vec<SkillFile>,
+    /// It is a mount and travels not: its digest is compared, its files are not listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mounted: bool,
 }
 
 /// One file of a skill.

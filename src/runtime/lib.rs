@@ -9,6 +9,7 @@ pub mod attempt;
 pub mod channel;
 pub mod executor;
 pub mod frames;
+pub mod inspect;
 pub mod probe;
 pub mod serve;
 pub mod settings;

@@ -1,7 +1,9 @@
 //! What a runtime is told when it starts. Parsed once, in `main`; everything else takes it as arguments.
 
+use crate::inspect::Inspection;
 use agentrun_protocol::environment::{self, SandboxFacts};
 use agentrun_protocol::executor;
+use agentrun_protocol::inspection;
 use agentrun_protocol::probe::ProbeTargets;
 use agentrun_sandbox::resolve::{Area, Roots};
 use std::net::SocketAddr;
@@ -158,25 +160,48 @@ pub enum SettingsError {
 impl Settings {
     /// Reads the environment through `variable`.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
-        let required = |name: &'static str| variable(name).ok_or(SettingsError::Missing(name));
-        let address = required(environment::GATEWAY)?;
-        let address = address.parse().map_err(|_| SettingsError::Invalid {
-            name: environment::GATEWAY,
-            expected: "IP:PORT",
-        })?;
         Ok(Settings {
-            gateway: Gateway {
-                address,
-                authorities: required(environment::GATEWAY_CA)?,
-                token_file: PathBuf::from(environment::TOKEN_FILE),
-                runtime_digest: variable(environment::RUNTIME_DIGEST).unwrap_or_default(),
-            },
+            gateway: Gateway::from_environment(&variable)?,
             executor_socket: PathBuf::from(executor::SOCKET),
             folders: Folders::default(),
             seen: SeenFolders::default(),
             sandbox: json(environment::SANDBOX, &variable)?,
             probe: json(environment::PROBE, &variable)?,
             bounds: Bounds::default(),
+        })
+    }
+}
+
+impl Gateway {
+    fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        let required = |name: &'static str| variable(name).ok_or(SettingsError::Missing(name));
+        let address = required(environment::GATEWAY)?;
+        let address = address.parse().map_err(|_| SettingsError::Invalid {
+            name: environment::GATEWAY,
+            expected: "IP:PORT",
+        })?;
+        Ok(Gateway {
+            address,
+            authorities: required(environment::GATEWAY_CA)?,
+            token_file: PathBuf::from(environment::TOKEN_FILE),
+            runtime_digest: variable(environment::RUNTIME_DIGEST).unwrap_or_default(),
+        })
+    }
+}
+
+impl Inspection {
+    /// Reads the environment of a Pod that reads a skill through `variable`.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        let gateway = Gateway::from_environment(&variable)?;
+        let id = variable(inspection::VARIABLE).ok_or(SettingsError::Missing(inspection::VARIABLE))?;
+        let id = serde_json::from_str(&id).map_err(|source| SettingsError::Json {
+            name: inspection::VARIABLE,
+            source,
+        })?;
+        Ok(Inspection {
+            gateway,
+            id,
+            folder: PathBuf::from(inspection::FOLDER),
         })
     }
 }

@@ -6,6 +6,10 @@ pub const RUN_UID: &str = "agentrun.dev/run-uid";
 pub const SUBTASK_UID: &str = "agentrun.dev/subtask-uid";
 /// UID of the SubTask a cold Pod was made for.
 pub const MADE_FOR: &str = "agentrun.dev/made-for";
+/// UID of the Skill a Pod reads.
+pub const SKILL_UID: &str = "agentrun.dev/skill-uid";
+/// Annotation: name of the Skill a Pod reads.
+pub const SKILL: &str = "agentrun.dev/skill";
 /// UID of the claim a Pod is on.
 pub const CLAIM: &str = "agentrun.dev/claim";
 /// Hash of the egress set a Pod lives under.

@@ -94,7 +94,13 @@ pub fn parse_folder(folder: &Folder<'_>) -> Result<ParsedSkill, SkillError> {
         return Err(SkillError::BadPath { path: path.clone() });
     }
     let Some(skill) = folder.skill else {
-        let found = folder.paths.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+        let found = folder
+            .paths
+            .iter()
+            .take(10)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
         return Err(SkillError::NoSkillFile { found });
     };
     let frontmatter = frontmatter::parse(text(SKILL_FILE, skill)?).map_err(SkillError::Frontmatter)?;
@@ -102,12 +108,18 @@ pub fn parse_folder(folder: &Folder<'_>) -> Result<ParsedSkill, SkillError> {
         None => Vec::new(),
         Some(declared) => {
             let find = |name: &str| program(folder.paths, name);
-            functions::parse(text(FUNCTIONS_FILE, declared)?, &find, &|path| folder.paths.contains(path))
-                .map_err(SkillError::Functions)?
+            functions::parse(text(FUNCTIONS_FILE, declared)?, &find, &|path| {
+                folder.paths.contains(path)
+            })
+            .map_err(SkillError::Functions)?
         }
     };
     let digest = folder.digest.to_owned();
-    Ok(ParsedSkill { frontmatter, functions, digest })
+    Ok(ParsedSkill {
+        frontmatter,
+        functions,
+        digest,
+    })
 }
 
 fn text<'a>(file: &'static str, bytes: &'a [u8]) -> Result<&'a str, SkillError> {

@@ -10,9 +10,11 @@ use crate::bounds;
 use crate::contents::{Source, chunks, fetch};
 use crate::ends::{Key, Report, Stored, store};
 use crate::gateway::Gateway;
+use crate::inspection;
 use crate::placement::placement;
 use crate::prepare::{Prepared, prepare};
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
+use agentrun_protocol::inspection::SkillFound;
 use agentrun_protocol::work::AttemptId;
 use jiff::Timestamp;
 use std::collections::VecDeque;
@@ -125,6 +127,7 @@ impl Dialogue {
                 tracing::warn!(subtask_uid = id.uid, attempt = id.attempt, "executor lost");
                 self.store(id, Report::lost(&stdout_tail, &stderr_tail), true);
             }
+            ToGateway::Skill { id, found } => self.inspected(id, found),
             ToGateway::Get { sha256 } => self.get(sha256).await?,
         }
         Ok(())
@@ -168,6 +171,22 @@ impl Dialogue {
                 id,
                 stored,
                 acknowledge,
+            }
+        });
+    }
+
+    /// Stores what an inspecting Pod found, in a task that outlives this stream.
+    fn inspected(&mut self, id: AttemptId, found: SkillFound) {
+        let (gateway, pod) = (Arc::clone(&self.gateway), self.pod.clone());
+        let report = id.clone();
+        let storing = async move { inspection::store(&gateway, &pod, &report, found).await };
+        let storing = self.gateway.tasks.spawn(storing);
+        self.jobs.spawn(async move {
+            let stored = storing.await.unwrap_or(Stored::GivenUp);
+            Done::Stored {
+                id,
+                stored,
+                acknowledge: true,
             }
         });
     }

@@ -72,11 +72,7 @@ fn spec(input: &PodInput<'_>) -> PodSpec {
         affinity: (!input.claim.rwx).then(|| beside_the_claim(&input.claim.uid)),
         automount_service_account_token: Some(false),
         containers: vec![containers::runtime(input), containers::sandbox(input)],
-        // `None` without a nameserver is refused; this one answers to nobody.
-        dns_config: Some(PodDNSConfig {
-            nameservers: Some(vec!["127.0.0.1".to_owned()]),
-            ..PodDNSConfig::default()
-        }),
+        dns_config: Some(no_dns()),
         dns_policy: Some("None".to_owned()),
         enable_service_links: Some(false),
         host_users: input.sandbox.host_users,
@@ -89,6 +85,14 @@ fn spec(input: &PodInput<'_>) -> PodSpec {
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         volumes: Some(volumes::volumes(input)),
         ..PodSpec::default()
+    }
+}
+
+/// `None` without a nameserver is refused; this one answers to nobody.
+pub(super) fn no_dns() -> PodDNSConfig {
+    PodDNSConfig {
+        nameservers: Some(vec!["127.0.0.1".to_owned()]),
+        ..PodDNSConfig::default()
     }
 }
 

@@ -29,9 +29,9 @@ struct Bounds {
 
 /// The runtime is small and waits most of the time; DESIGN §4 fixes requests and memory. Its disk holds the skills
 /// that came over the channel and its own log.
-const RUNTIME_CPU: (&str, &str) = ("10m", "500m");
-const RUNTIME_MEMORY: (&str, &str) = ("32Mi", "64Mi");
-const RUNTIME_STORAGE: (&str, &str) = ("16Mi", "128Mi");
+pub(super) const RUNTIME_CPU: (&str, &str) = ("10m", "500m");
+pub(super) const RUNTIME_MEMORY: (&str, &str) = ("32Mi", "64Mi");
+pub(super) const RUNTIME_STORAGE: (&str, &str) = ("16Mi", "128Mi");
 /// The untrusted container writes nothing to the node's disk but its log: its root is read-only, `/tmp` is memory.
 const SANDBOX_STORAGE: (&str, &str) = ("16Mi", "128Mi");
 /// What the sandbox asks for, unless its limit is lower (DESIGN §4).

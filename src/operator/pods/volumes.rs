@@ -1,6 +1,6 @@
 //! Volumes of the sandbox Pod, and which container sees what of them.
 
-use super::input::{Injection, PodInput, SkillSource};
+use super::input::{Injection, PodInput, Skill, SkillSource};
 use super::secrets;
 use agentrun_api::names::paths::{SKILLS, USER_DATA};
 use agentrun_protocol::environment;
@@ -35,7 +35,7 @@ const MAX_TMP: u64 = 512 << 20;
 const CLAIM_VOLUME: &str = "user-data";
 const CHANNEL_VOLUME: &str = "channel";
 const SKILLS_VOLUME: &str = "skills";
-const TOKEN_VOLUME: &str = "token";
+pub(super) const TOKEN_VOLUME: &str = "token";
 const EXECUTOR_VOLUME: &str = "executor";
 const RUNTIME_TMP_VOLUME: &str = "runtime-tmp";
 const SANDBOX_TMP_VOLUME: &str = "sandbox-tmp";
@@ -83,6 +83,11 @@ pub(super) fn runtime_mounts(input: &PodInput<'_>) -> Vec<VolumeMount> {
         mount(TOKEN_VOLUME, TOKEN_DIR, true),
         mount(RUNTIME_TMP_VOLUME, "/tmp", false),
     ];
+    // The runtime compares them with the digest that the run was admitted with.
+    for (index, skill) in input.skills.iter().enumerate() {
+        let path = format!("{}/{}", environment::SKILLS, skill.name);
+        mounts.extend(mounted_skill(input, index, skill, &path));
+    }
     for source in &input.file_claims {
         let volume = claim_volume(input, &source.claim);
         let path = format!("{SOURCES}/{}", source.name);
@@ -103,16 +108,23 @@ pub(super) fn sandbox_mounts(input: &PodInput<'_>) -> Vec<VolumeMount> {
     ];
     for (index, skill) in input.skills.iter().enumerate() {
         let path = format!("{SKILLS}/{}", skill.name);
-        mounts.push(match &skill.source {
-            SkillSource::Channel => sub(mount(SKILLS_VOLUME, &path, true), skill.name.clone()),
-            SkillSource::Image { .. } => mount(&skill_volume(index), &path, true),
-            SkillSource::Claim { claim, sub_path } => {
-                sub(mount(&claim_volume(input, claim), &path, true), sub_path.clone())
-            }
-        });
+        let channel = || sub(mount(SKILLS_VOLUME, &path, true), skill.name.clone());
+        mounts.push(mounted_skill(input, index, skill, &path).unwrap_or_else(channel));
     }
     mounts.extend(secrets::mounts(&input.sandbox.secrets));
     mounts
+}
+
+/// The mount of a skill that the kubelet brings.
+fn mounted_skill(input: &PodInput<'_>, index: usize, skill: &Skill, path: &str) -> Option<VolumeMount> {
+    match &skill.source {
+        SkillSource::Channel => None,
+        SkillSource::Image { .. } => Some(mount(&skill_volume(index), path, true)),
+        SkillSource::Claim { claim, sub_path } => Some(sub(
+            mount(&claim_volume(input, claim), path, true),
+            sub_path.clone(),
+        )),
+    }
 }
 
 /// What the init container that copies the executor sees.
@@ -172,7 +184,7 @@ fn skill_volume(index: usize) -> String {
     format!("skill-{index}")
 }
 
-fn claim(volume: &str, name: &str, read_only: bool) -> Volume {
+pub(super) fn claim(volume: &str, name: &str, read_only: bool) -> Volume {
     Volume {
         name: volume.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
@@ -205,7 +217,7 @@ pub(super) fn empty_dir(volume: &str, size: String, in_memory: bool) -> Volume {
     }
 }
 
-fn token() -> Volume {
+pub(super) fn token() -> Volume {
     let token = ServiceAccountTokenProjection {
         audience: Some(agentrun_protocol::channel::AUDIENCE.to_owned()),
         expiration_seconds: Some(TOKEN_SECONDS),
@@ -233,7 +245,7 @@ pub(super) fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
     }
 }
 
-fn sub(mount: VolumeMount, path: String) -> VolumeMount {
+pub(super) fn sub(mount: VolumeMount, path: String) -> VolumeMount {
     VolumeMount {
         sub_path: (!path.is_empty()).then_some(path),
         ..mount

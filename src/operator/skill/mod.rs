@@ -1,4 +1,7 @@
-//! Reconciles one skill: reads its files, checks the rules, and writes what it found into the status.
+//! Reconciles one skill: reads its files, checks the rules, and writes what it found into the status. Files that are a
+//! mount are read by a Pod, whose report the gateway writes.
+
+mod inspect;
 
 use crate::error::ReconcileError;
 use crate::world::World;
@@ -7,6 +10,7 @@ use agentrun_api::names::conditions as kind;
 use agentrun_api::{ReadyReason, Skill, SkillStatus};
 use agentrun_core::conditions::{self, Is};
 use agentrun_core::skill::{self, ParsedSkill};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
@@ -36,6 +40,9 @@ pub async fn reconcile(skill: Arc<Skill>, world: Arc<World>) -> Result<Action, R
     if skill.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
+    if let Some(source) = inspect::source(&skill) {
+        return inspect::reconcile(&world, &skill, source).await;
+    }
     let found = read(&world, &skill, &namespace).await?;
     let waits = matches!(found, Found::Waits(..)) || skill.spec.config_map.is_some();
     let status = status(&world, &skill, found);
@@ -51,11 +58,6 @@ pub async fn reconcile(skill: Arc<Skill>, world: Arc<World>) -> Result<Action, R
 }
 
 async fn read(world: &World, skill: &Skill, namespace: &str) -> Result<Found, ReconcileError> {
-    if skill.spec.image.is_some() || skill.spec.claim.is_some() {
-        let message =
-            "skills from an image or a claim are not supported by this version yet: use configMap or inline";
-        return Ok(Found::Invalid(ReadyReason::Invalid, message.to_owned()));
-    }
     let files = match &skill.spec.config_map {
         None => inline(skill),
         Some(source) => {
@@ -106,20 +108,32 @@ fn from_config_map(skill: &Skill, map: &ConfigMap) -> Result<BTreeMap<String, Ve
     Ok(if picked.is_empty() { all } else { picked })
 }
 
+fn condition(
+    status: &mut SkillStatus,
+    is: Is,
+    reason: ReadyReason,
+    message: &str,
+    generation: Option<i64>,
+    now: Timestamp,
+) {
+    let conditions = &mut status.conditions;
+    conditions::set(
+        conditions,
+        kind::READY,
+        is,
+        reason.as_str(),
+        message,
+        generation,
+        now,
+    );
+}
+
 fn status(world: &World, skill: &Skill, found: Found) -> SkillStatus {
     let mut status = skill.status.clone().unwrap_or_default();
     let (generation, now) = (skill.metadata.generation, world.now());
     status.observed_generation = generation;
     let mut ready = |is, reason: ReadyReason, message: &str| {
-        conditions::set(
-            &mut status.conditions,
-            kind::READY,
-            is,
-            reason.as_str(),
-            message,
-            generation,
-            now,
-        );
+        condition(&mut status, is, reason, message, generation, now);
     };
     match found {
         Found::Valid(parsed) => {

@@ -40,6 +40,14 @@ pub enum FileError {
         /// Digest of what came.
         found: String,
     },
+    /// A skill that is a mount cannot be read.
+    #[error("skill {skill} cannot be read")]
+    Mounted {
+        /// Which skill.
+        skill: String,
+        /// Why.
+        source: io::Error,
+    },
     /// It cannot be written.
     #[error("{path} cannot be written")]
     Write {

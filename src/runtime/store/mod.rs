@@ -2,6 +2,7 @@
 
 pub mod evidence;
 pub mod files;
+pub mod mounted;
 pub mod skills;
 pub mod volume;
 

@@ -1,7 +1,9 @@
-//! Skills that travel over the channel, each in a folder of its own that user code sees read-only.
+//! Skills in the runtime's view: those that travel over the channel are written, each into a folder of its own that
+//! user code sees read-only; those that are mounts are compared with their digest.
 
 use super::Durability;
 use super::files::{self, FileError, Manner, beneath};
+use super::mounted;
 use crate::channel::Outbox;
 use crate::lock::lock;
 use agentrun_protocol::work::SkillFiles;
@@ -23,6 +25,11 @@ impl Skills {
             return Ok(());
         }
         let folder = beneath(folder, &skill.name)?;
+        if skill.mounted {
+            compare(&folder, skill).await?;
+            lock(&self.present).insert(skill.name.clone(), skill.digest.clone());
+            return Ok(());
+        }
         let mut wanted = HashSet::new();
         for file in &skill.files {
             let manner = Manner {
@@ -45,6 +52,24 @@ impl Skills {
     }
 }
 
+/// A mount is what the run was admitted with, or nothing runs from it.
+async fn compare(folder: &Path, skill: &SkillFiles) -> Result<(), FileError> {
+    let path = folder.to_owned();
+    let found = crate::blocking(move || mounted::digest(&path).map_err(io::Error::other)).await;
+    let found = found.map_err(|source| FileError::Mounted {
+        skill: skill.name.clone(),
+        source,
+    })?;
+    if found == skill.digest {
+        return Ok(());
+    }
+    Err(FileError::Digest {
+        path: format!("skill {}", skill.name),
+        expected: skill.digest.clone(),
+        found,
+    })
+}
+
 /// Files of an older version must not be found by the new one.
 fn remove_others(folder: &Path, wanted: &HashSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
@@ -62,6 +87,27 @@ fn remove_others(folder: &Path, wanted: &HashSet<PathBuf>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_mounted_skill_of_another_digest_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("math")).unwrap();
+        fs::write(folder.path().join("math/SKILL.md"), "x").unwrap();
+        let skill = |digest: String| SkillFiles {
+            name: "math".to_owned(),
+            digest,
+            files: Vec::new(),
+            mounted: true,
+        };
+        let (skills, outbox) = (Skills::default(), Outbox::default());
+        let changed = skills
+            .ensure(folder.path(), &skill("sha256:aa".to_owned()), &outbox)
+            .await;
+        assert!(matches!(changed, Err(FileError::Digest { .. })), "{changed:?}");
+        let digest = mounted::digest(&folder.path().join("math")).unwrap();
+        skills.ensure(folder.path(), &skill(digest), &outbox).await.unwrap();
+        assert!(folder.path().join("math/SKILL.md").exists());
+    }
 
     #[test]
     fn files_of_an_older_version_are_removed() {

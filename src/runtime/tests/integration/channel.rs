@@ -108,6 +108,7 @@ async fn files_and_skills_are_fetched_once() {
             file: code.clone(),
             executable: true,
         }],
+        mounted: false,
     };
     let mut assignment = function("functions/f.sh");
     assignment.files = vec![data.clone()];

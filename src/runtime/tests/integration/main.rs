@@ -6,6 +6,7 @@
 mod channel;
 mod executor;
 mod gateway;
+mod inspect;
 mod life;
 mod real;
 mod work;
