@@ -85,6 +85,10 @@ pub enum RunView {
     },
 }
 
+/// How often a Pod that waits for something is looked at again: some causes are final only after a while (an image
+/// that is not pulled), and no event comes with the passing of time.
+pub const PENDING_LOOK: Duration = Duration::from_secs(15);
+
 /// All that the decision depends on.
 #[derive(Clone, Debug)]
 pub struct SubTaskView<'a> {
@@ -276,7 +280,7 @@ fn release(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
                 .map(delete),
         );
     }
-    let (unconfirmed, reachable): (Vec<_>, Vec<_>) = view.pods.iter().partition(|pod| is_lost(pod, now));
+    let reachable: Vec<_> = view.pods.iter().filter(|pod| !is_lost(pod, now)).collect();
     // Deleted under a live run it keeps its name taken, so that the run's plan cannot make it again.
     let name_is_needed = view.deleted.is_some() && matches!(view.run, RunView::Live { finished: false, .. });
     if view.has_lease && !name_is_needed && (reachable.is_empty() || tree_is_empty(view.status)) {
@@ -288,8 +292,10 @@ fn release(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
             .at(until)
             .waiting(format!("keepOnFailure: the sandbox is kept until {until}"));
     }
-    if !reachable.is_empty() && unconfirmed.is_empty() && view.has_lease {
-        plan = plan.at(now + LOST_NODE_AFTER);
+    // A deletion may never be confirmed, and no event says so.
+    let overdue = reachable.iter().filter_map(|pod| pod.deleting_since).min();
+    if let Some(since) = overdue.filter(|_| view.has_lease) {
+        plan = plan.at(since + LOST_NODE_AFTER);
     }
     plan
 }
@@ -332,6 +338,13 @@ fn is_lost(pod: &PodView, now: Timestamp) -> bool {
 fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
     let next = newest(view.status).map_or(1, |attempt| attempt.number + 1);
     let (stop, _) = stop_of(view, now);
+    let suspended = matches!(view.run, RunView::Live { suspended: true, .. });
+    // The deadline of a run at rest moves when it goes on.
+    let stop = if suspended && stop == Stop::RunDeadline {
+        Stop::None
+    } else {
+        stop
+    };
     // A Pod of the next attempt may be there already: made before a crash, not yet assigned.
     let (ours, older): (Vec<_>, Vec<_>) = view.pods.iter().partition(|pod| pod.attempt == next);
     if let Some((outcome, reason)) = stop.outcome() {
@@ -357,7 +370,7 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
             .waiting("the Pod of the attempt before has not gone yet")
             .at(now + LOST_NODE_AFTER);
     }
-    if let RunView::Live { suspended: true, .. } = view.run {
+    if suspended {
         return SubTaskPlan::default().waiting("the run is suspended");
     }
     let not_before = view
@@ -480,7 +493,7 @@ fn watch_pending(
     }
     let plan = SubTaskPlan::default().at(give_up);
     match message {
-        Some(message) => plan.waiting(message),
+        Some(message) => plan.at(now + PENDING_LOOK).waiting(message),
         None => plan,
     }
 }
@@ -615,3 +628,7 @@ pub fn phase_of(status: &SubTaskStatus) -> SubTaskPhase {
         (None, None) => SubTaskPhase::Pending,
     }
 }
+
+#[cfg(test)]
+#[path = "subtask_tests.rs"]
+mod tests;
