@@ -120,6 +120,7 @@ pub(crate) fn without_work(id: CallId, end: ProcessEnd, duration: Duration) -> E
         killed_descendants: 0,
         tree_empty: true,
         too_many_processes: false,
+        killed_for_memory: false,
         blocked_on_stdin: false,
     }
 }

@@ -18,6 +18,7 @@ mod explain;
 mod install;
 mod job;
 mod launch;
+mod memory;
 mod mounts;
 mod options;
 mod output_file;

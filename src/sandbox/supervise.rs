@@ -10,7 +10,7 @@ use crate::peer::{BUSY, Peer};
 use crate::spool::{Spool, SpoolError};
 use crate::tree::{self, Felled, Reaped};
 use crate::work::Work;
-use crate::{complain, confine, millis, output_file, scratch, sys, timespec};
+use crate::{complain, confine, memory, millis, output_file, scratch, sys, timespec};
 use agentrun_protocol::executor::{Ended, ProcessEnd, StartError, ToExecutor, ToRuntime};
 use agentrun_protocol::frame::FrameError;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -112,11 +112,16 @@ impl Supervisor {
 
     fn run(&mut self) -> Result<(), SuperviseError> {
         let begin = Instant::now();
+        let kills = memory::kills();
         let end = self.gather()?;
         let ended = match end {
             Some(end) => without_work(self.job.exec.id, end, begin.elapsed()),
             None => match launch::start(&self.job) {
-                Ok(started) => self.work(Work::new(started, self.job.exec.output_bytes), begin)?,
+                Ok(started) => {
+                    let mut ended = self.work(Work::new(started, self.job.exec.output_bytes), begin)?;
+                    ended.killed_for_memory = memory::kills() > kills;
+                    ended
+                }
                 Err(error) => {
                     let cause = format!(
                         "no process could be made: {error}; the sandbox has too many, or no memory left"
@@ -270,7 +275,7 @@ impl Supervisor {
             return;
         }
         let allowed = self.job.exec.limits.processes as usize;
-        work.counted(tree::descendants().len(), allowed, now);
+        work.counted(tree::descendants(allowed + 1).len(), allowed, now);
     }
 
     /// Passes the wish to end on to the processes, once.
@@ -309,6 +314,7 @@ impl Supervisor {
             killed_descendants: felled.killed,
             tree_empty: felled.empty,
             too_many_processes: work.too_many,
+            killed_for_memory: false,
             blocked_on_stdin: self.blocked_on_stdin,
         }
     }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// How long the end of a tree is waited for; only a process stuck in the kernel takes longer than an instant.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Processes that are listed at once.
+const SWEEP: usize = 512;
 const ROUND: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
@@ -52,14 +54,22 @@ pub(crate) struct Process {
     group: Option<Pid>,
 }
 
-/// All living descendants. Zombies are left out: they run nothing and take no signal.
-pub(crate) fn descendants() -> Vec<Process> {
-    let mut found = HashSet::new();
+/// Living descendants, at most `most`: while a fork bomb grows, a whole list would always be too late.
+/// Zombies are left out: they run nothing and take no signal.
+pub(crate) fn descendants(most: usize) -> Vec<Process> {
+    let mut seen = HashSet::new();
     let mut queue = vec![getpid()];
+    let mut found = Vec::new();
     while let Some(pid) = queue.pop() {
-        queue.extend(children(pid).into_iter().filter(|child| found.insert(*child)));
+        for child in children(pid).into_iter().filter(|child| seen.insert(*child)) {
+            queue.push(child);
+            found.extend(living(child));
+            if found.len() >= most {
+                return found;
+            }
+        }
     }
-    found.into_iter().filter_map(living).collect()
+    found
 }
 
 /// Children of all threads of a process.
@@ -96,7 +106,7 @@ fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
 
 /// Sends a signal to all living descendants. One that has just ended needs none.
 pub(crate) fn signal_all(signal: Signal) {
-    for process in descendants() {
+    for process in descendants(usize::MAX) {
         let _ = kill_process(process.pid, signal);
     }
 }
@@ -117,7 +127,7 @@ fn kill_with_groups(processes: &[Process]) {
 /// How the end of a tree went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Felled {
-    /// Descendants that were alive.
+    /// Descendants that were alive, as far as they were listed before they were gone.
     pub(crate) killed: u32,
     /// Whether no descendant is left.
     pub(crate) empty: bool,
@@ -144,7 +154,7 @@ pub(crate) fn fell(everyone: bool, mut seen: impl FnMut(Pid, WaitStatus)) -> Fel
                 empty,
             };
         }
-        let living = descendants();
+        let living = descendants(SWEEP);
         killed.extend(living.iter().map(|process| process.pid));
         if everyone {
             sys::kill_everyone();
@@ -156,7 +166,7 @@ pub(crate) fn fell(everyone: bool, mut seen: impl FnMut(Pid, WaitStatus)) -> Fel
 
 /// Whether a descendant waits in `read` on its stdin.
 pub(crate) fn reads_stdin() -> bool {
-    descendants().into_iter().any(|process| {
+    descendants(SWEEP).into_iter().any(|process| {
         let call = fs::read_to_string(format!("/proc/{}/syscall", process.pid.as_raw_nonzero()));
         call.is_ok_and(|call| is_read_of_stdin(&call))
     })

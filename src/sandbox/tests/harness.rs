@@ -239,11 +239,12 @@ impl Sandbox {
             if let Some(message) = self.decoder.next().unwrap() {
                 return Some(message);
             }
-            match self
-                .connection
-                .read(&mut buffer)
-                .expect("no message within the deadline")
-            {
+            let count = match self.connection.read(&mut buffer) {
+                // With a timeout it is not restarted, for instance after the machine was paused.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                result => result.expect("no message within the deadline"),
+            };
+            match count {
                 0 => return None,
                 count => self.decoder.push(&buffer[..count]),
             }
