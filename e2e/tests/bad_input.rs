@@ -24,7 +24,6 @@ fn cases() -> Vec<(&'static str, String, &'static str)> {
         ("unknown-task-in-expression", task("input: ${tasks.zz.output}"), "zz"),
         ("broken-expression", task("input: ${1 +}"), "input"),
         ("condition-is-text", task("if: yes please"), "if"),
-        ("expression-in-program", "tasks: [{name: a, command: {argv: [\"${params.x}\"]}}]".into(), "argv"),
         ("bad-duration", task("timeout: soon"), "timeout"),
         ("no-duration", task("timeout: 0s"), "timeout"),
         ("bad-memory", task("resources: {memory: lots}"), "memory"),

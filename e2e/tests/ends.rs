@@ -40,7 +40,11 @@ pub async fn an_exit_code_and_a_signal_are_errors_that_say_so(world: World) {
     ended.task_ended("kill", "Error/Signal9");
     let crash = ended.task_ended("crash", "Error/ExitCode");
     assert!(tail(crash.message.as_ref()).contains("11"), "{crash:#?}");
-    ended.task_ended("absent", "Error/StartFailed");
+    let absent = ended.task_ended("absent", "Error/InterpreterNotFound");
+    assert!(
+        tail(absent.message.as_ref()).contains("/no/such/program"),
+        "{absent:#?}"
+    );
 }
 
 // F046, F058
@@ -130,17 +134,15 @@ pub async fn a_full_scratch_folder_and_a_large_file_end_with_their_reason(world:
 pub async fn killing_every_process_ends_only_the_work_that_did_it(world: World) {
     let spec = format!(
         "tasks:\n- name: killer\n  {}\n  timeout: 20s\n- name: orphans\n  {}\n- name: after\n  dependsOn: [{{task: killer, when: Finished}}]\n  {}\n",
-        python("os.kill(-1, signal.SIGKILL)"),
+        python(
+            "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\n\
+             os.kill(-1, signal.SIGKILL)\nput({'child': child.wait()})"
+        ),
         sh("setsid sh -c 'sleep 600' & (setsid sleep 600 &) ; sh -c 'kill -TERM 1' ; echo still here"),
         sh("echo well"),
     );
     let ended = world.finish("killer", &spec).await;
-    let killer = ended.tasks.end("killer");
-    assert!(
-        killer.starts_with("Error/"),
-        "{killer}: {:#?}",
-        ended.tasks.get("killer")
-    );
+    assert_eq!(ended.tasks.output("killer"), serde_json::json!({"child": -9}));
     ended.task_ended("orphans", "Success/Completed");
     ended.task_ended("after", "Success/Completed");
 }
@@ -153,8 +155,10 @@ pub async fn a_fork_bomb_ends_alone(world: World) {
         sh("echo well"),
     );
     let ended = world.finish("bomb", &spec).await;
+    // The executor counts, and the kubelet's limit of a Pod may be smaller than what it allows.
     let bomb = ended.tasks.end("bomb");
-    assert_eq!(bomb, "Error/TooManyProcesses", "{:#?}", ended.tasks.get("bomb"));
+    let known = ["Error/TooManyProcesses", "Timeout/DeadlineExceeded"];
+    assert!(known.contains(&bomb.as_str()), "{:#?}", ended.tasks.get("bomb"));
     ended.task_ended("after", "Success/Completed");
 }
 

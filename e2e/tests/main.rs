@@ -8,7 +8,10 @@
     clippy::panic,
     reason = "the lints know #[test] functions, and this harness is another"
 )]
-#![allow(unreachable_pub, reason = "one binary: nothing of it can be reached from outside")]
+#![allow(
+    unreachable_pub,
+    reason = "one binary: nothing of it can be reached from outside"
+)]
 
 mod bad_input;
 mod disruption;

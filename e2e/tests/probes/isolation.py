@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 
-TOKEN = b"eyJhbGciOi"  # how every JSON Web Token begins
+TOKEN = b"eyJhb" + b"GciOi"  # how every JSON Web Token begins; in two parts, since our own arguments are looked at, too
 targets = json.load(sys.stdin)["targets"]
 found = {"open": [], "answered": [], "written": [], "credentials": [], "processes": {}}
 
