@@ -129,6 +129,7 @@ impl Executor {
             killed_descendants: 0,
             tree_empty: true,
             too_many_processes: false,
+            killed_for_memory: false,
             blocked_on_stdin: false,
         };
         self.say(ToRuntime::Ended(Box::new(ended))).await;

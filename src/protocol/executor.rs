@@ -168,6 +168,9 @@ pub struct Ended {
     pub tree_empty: bool,
     /// More processes than allowed existed at once; the tree was killed for it.
     pub too_many_processes: bool,
+    /// While it ran, the kernel killed a process of the sandbox because its memory was used up.
+    #[serde(default)]
+    pub killed_for_memory: bool,
     /// The call read from stdin, but nobody had closed it yet when it was killed.
     pub blocked_on_stdin: bool,
 }

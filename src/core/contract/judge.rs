@@ -52,6 +52,8 @@ pub struct Call<'a> {
     pub process: &'a ProcessEnd,
     /// It was killed because it had more processes than it may.
     pub too_many_processes: bool,
+    /// While it ran, the kernel killed a process of the sandbox because its memory was used up.
+    pub killed_for_memory: bool,
     /// It was waiting for input when we ended it.
     pub blocked_on_stdin: bool,
     /// Where its output is.
@@ -124,6 +126,11 @@ fn without_exit_code<'a>(call: &Call<'a>) -> Judgement<'a> {
         let message = "it had more processes at once than it may and was killed; start fewer".to_owned();
         return ended(Ending::Error, SubTaskReason::TooManyProcesses, message);
     }
+    if call.killed_for_memory && was_killed(call.process) {
+        let message =
+            "the kernel ended it because the sandbox's memory was used up; raise resources.memory".to_owned();
+        return ended(Ending::Error, SubTaskReason::OOMKilled, message);
+    }
     let lingered =
         call.ended_by == EndedBy::Lingering && matches!(call.process, ProcessEnd::Signalled { .. });
     if *call.process != (ProcessEnd::Exited { code: 0 }) && !lingered {
@@ -145,6 +152,14 @@ fn without_exit_code<'a>(call: &Call<'a>) -> Judgement<'a> {
         },
         Err(error) => ended(Ending::ParseError, error.reason(), error.to_string()),
     }
+}
+
+/// Killed itself, or by what its shell says of a child.
+fn was_killed(end: &ProcessEnd) -> bool {
+    matches!(
+        end,
+        ProcessEnd::Signalled { signal: 9 } | ProcessEnd::Exited { code: 137 }
+    )
 }
 
 fn timeout<'a>(limit_ms: u64, blocked_on_stdin: bool) -> Judgement<'a> {

@@ -12,6 +12,7 @@ fn function<'a>(process: &'a ProcessEnd, stdout: &'a str) -> Call<'a> {
         ended_by: EndedBy::Itself,
         process,
         too_many_processes: false,
+        killed_for_memory: false,
         blocked_on_stdin: false,
         delivery,
         stderr: "",
@@ -201,6 +202,28 @@ fn too_many_processes_are_the_reason_for_their_kill() {
         ..function(&killed, "")
     };
     check(&call, Ending::Error, SubTaskReason::TooManyProcesses);
+}
+
+// F028, F029, F051, F052
+#[test]
+fn a_memory_kill_is_the_reason_whether_it_met_the_program_or_a_child_of_its_shell() {
+    let ends = [
+        ProcessEnd::Signalled { signal: 9 },
+        ProcessEnd::Exited { code: 137 },
+    ];
+    for end in &ends {
+        let call = Call {
+            killed_for_memory: true,
+            ..function(end, "")
+        };
+        check(&call, Ending::Error, SubTaskReason::OOMKilled);
+    }
+    let other = ProcessEnd::Exited { code: 3 };
+    let call = Call {
+        killed_for_memory: true,
+        ..function(&other, "")
+    };
+    check(&call, Ending::Error, SubTaskReason::ExitCode);
 }
 
 // F058

@@ -67,6 +67,7 @@ pub(super) fn judge(
         ended_by: ended_by(over.ended_by, limit_ms),
         process: &over.ended.end,
         too_many_processes: over.ended.too_many_processes,
+        killed_for_memory: over.ended.killed_for_memory,
         blocked_on_stdin: over.ended.blocked_on_stdin,
         delivery,
         stderr: &record.stderr.ends().tail(super::record::ENDS),

@@ -216,6 +216,7 @@ async fn output_beyond_the_log_is_counted_and_its_end_is_shown() {
         killed_descendants: 0,
         tree_empty: true,
         too_many_processes: false,
+        killed_for_memory: false,
         blocked_on_stdin: false,
     };
     executor.say(FromExecutor::Ended(Box::new(ended))).await;
