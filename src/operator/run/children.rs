@@ -1,10 +1,10 @@
 //! Makes and stops sub-tasks as the plan says, and takes the run's progress from them.
 
-use super::draft::Draft;
+use super::draft::{self, Draft};
 use super::{apply, finish, owner_of_data};
 use crate::error::ReconcileError;
 use crate::world::World;
-use agentrun_api::{AgentRun, FailedReason, ProgressingReason, RunPhase, Skill, SubTask, SubTaskPhase};
+use agentrun_api::{AgentRun, AgentRunSpec, FailedReason, ProgressingReason, RunPhase, Skill, SubTask, SubTaskPhase};
 use agentrun_core::plan::parsed::Expressions;
 use agentrun_core::plan::progress;
 use agentrun_core::plan::resolve::PinnedFunction;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Plans, makes, stops, and reports. Gives the time of the next look.
-pub async fn advance(
+pub(super) async fn advance(
     world: &World,
     run: &Arc<AgentRun>,
     draft: &mut Draft,
@@ -24,7 +24,7 @@ pub async fn advance(
     let uid = run.uid().unwrap_or_default();
     let suspended = run.spec.suspend == Some(true);
     move_deadline(draft, suspended);
-    let stop = stop_of(draft);
+    let stop = stop_of(draft, &run.spec);
     let children = world.subtasks.under(&uid);
     let refs: Vec<&SubTask> = children.iter().map(|child| &**child).collect();
     let plan = plan(world, run, expressions, &refs, stop.is_some(), suspended);
@@ -116,30 +116,40 @@ fn pinned_skills(world: &World, run: &AgentRun, namespace: &str) -> BTreeMap<Str
 }
 
 /// Why nothing may start any more.
-fn stop_of(draft: &Draft) -> Option<FailedReason> {
+fn stop_of(draft: &Draft, spec: &AgentRunSpec) -> Option<FailedReason> {
     if draft.status.cancel_requested_at.is_some() {
-        return Some(FailedReason::Cancelled);
+        return Some(draft::cancel_reason(spec));
+    }
+    // The deadline of a run at rest moves when it goes on, not before.
+    if rests_since(draft).is_some() {
+        return None;
     }
     let deadline = draft.status.deadline.as_ref()?.0;
     (deadline <= draft.now).then_some(FailedReason::DeadlineExceeded)
 }
 
-/// A suspended run's deadline moves with the time that it was suspended for. `Progressing` remembers since when.
-fn move_deadline(draft: &mut Draft, suspended: bool) {
+/// Since when a suspended run does nothing. `Progressing` remembers it.
+fn rests_since(draft: &Draft) -> Option<Timestamp> {
     let progressing = agentrun_core::conditions::get(
         &draft.status.conditions,
         agentrun_api::names::conditions::PROGRESSING,
     );
-    let since = progressing
+    progressing
         .filter(|condition| condition.reason == ProgressingReason::Suspended.as_str())
-        .map(|condition| condition.last_transition_time.0);
-    let (Some(since), false) = (since, suspended) else {
+        .map(|condition| condition.last_transition_time.0)
+}
+
+/// A suspended run's deadline moves with the time that it was at rest.
+fn move_deadline(draft: &mut Draft, suspended: bool) {
+    let (Some(since), false) = (rests_since(draft), suspended) else {
         return;
     };
     let paused = draft.now.duration_since(since);
     if let Some(deadline) = &mut draft.status.deadline {
         deadline.0 += paused;
     }
+    // It goes on: what follows in this round must not take it for resting any more.
+    draft.progressing(RunPhase::Running, ProgressingReason::Running, None);
 }
 
 fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {
@@ -149,8 +159,12 @@ fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {
             .as_ref()
             .is_none_or(|status| status.outcome.is_none())
     };
-    let running = children.iter().filter(live).count();
-    if suspended && running == 0 {
+    // What waits for its next attempt rests, too.
+    let runs = |child: &&SubTask| {
+        let phase = child.status.as_ref().and_then(|status| status.phase);
+        phase == Some(SubTaskPhase::Running)
+    };
+    if suspended && !children.iter().any(runs) {
         return draft.progressing(
             RunPhase::Suspended,
             ProgressingReason::Suspended,

@@ -17,7 +17,7 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The status in the making.
-pub struct Draft {
+pub(super) struct Draft {
     /// As it was read.
     pub before: AgentRunStatus,
     /// As it will be.
@@ -30,7 +30,7 @@ pub struct Draft {
 }
 
 /// A wait, as it shows in conditions.
-pub struct DataWait {
+pub(super) struct DataWait {
     /// Reason of `Progressing` or `VolumeReady`.
     pub reason: DataWaitReason,
     /// One sentence.
@@ -38,7 +38,7 @@ pub struct DataWait {
 }
 
 /// What about the data is waited for.
-pub enum DataWaitReason {
+pub(super) enum DataWaitReason {
     /// Another run of the thread is before this one.
     ThreadBusy,
     /// The claim of the thread differs from what this run asks for.
@@ -49,7 +49,7 @@ pub enum DataWaitReason {
 
 impl Draft {
     /// Starts from the status of a run.
-    pub fn of(run: &AgentRun, now: Timestamp) -> Self {
+    pub(super) fn of(run: &AgentRun, now: Timestamp) -> Self {
         let before = run.status.clone().unwrap_or_default();
         let mut status = before.clone();
         status.observed_generation = run.metadata.generation;
@@ -69,7 +69,7 @@ impl Draft {
     }
 
     /// Sets a condition.
-    pub fn condition(&mut self, kind: &str, is: Is, reason: &str, message: &str) {
+    pub(super) fn condition(&mut self, kind: &str, is: Is, reason: &str, message: &str) {
         conditions::set(
             &mut self.status.conditions,
             kind,
@@ -82,14 +82,14 @@ impl Draft {
     }
 
     /// A cancel once seen stays, whatever a GitOps tool applies afterwards.
-    pub fn latch_cancel(&mut self, spec: &AgentRunSpec) {
+    pub(super) fn latch_cancel(&mut self, spec: &AgentRunSpec) {
         if spec.cancel == Some(true) && self.status.cancel_requested_at.is_none() {
             self.status.cancel_requested_at = Some(Time(self.now));
         }
     }
 
     /// A mistake in the spec is final.
-    pub fn refuse(&mut self, refused: &Validated) {
+    pub(super) fn refuse(&mut self, refused: &Validated) {
         let (reason, errors): (_, &[FieldError]) = match refused {
             Validated::Valid(_) => return,
             Validated::NotYetSupported(errors) => (AdmittedReason::NotYetSupported, errors),
@@ -105,7 +105,7 @@ impl Draft {
     }
 
     /// Something that the spec names is not there: wait for it until `startTimeout`.
-    pub fn not_admitted(
+    pub(super) fn not_admitted(
         &mut self,
         run: &AgentRun,
         (reason, message): &(AdmittedReason, String),
@@ -115,7 +115,7 @@ impl Draft {
     }
 
     /// The thread or its claim cannot be had yet.
-    pub fn waiting_for_data(&mut self, run: &AgentRun, wait: &DataWait) -> Option<Timestamp> {
+    pub(super) fn waiting_for_data(&mut self, run: &AgentRun, wait: &DataWait) -> Option<Timestamp> {
         match &wait.reason {
             DataWaitReason::Ends(reason) => {
                 self.fail(*reason, &wait.message);
@@ -159,12 +159,17 @@ impl Draft {
     }
 
     /// What is known of the volume.
-    pub fn volume(&mut self, is: Is, reason: VolumeReadyReason, message: &str) {
+    pub(super) fn volume(&mut self, is: Is, reason: VolumeReadyReason, message: &str) {
         self.condition(kind::VOLUME_READY, is, reason.as_str(), message);
     }
 
     /// It goes on, or waits for something on its way.
-    pub fn progressing(&mut self, phase: RunPhase, reason: ProgressingReason, waiting_for: Option<String>) {
+    pub(super) fn progressing(
+        &mut self,
+        phase: RunPhase,
+        reason: ProgressingReason,
+        waiting_for: Option<String>,
+    ) {
         let is = if waiting_for.is_none() {
             Is::True
         } else {
@@ -182,22 +187,25 @@ impl Draft {
     }
 
     /// Ends the run badly.
-    pub fn fail(&mut self, reason: FailedReason, message: &str) {
-        let phase = if reason == FailedReason::Cancelled {
-            RunPhase::Cancelled
-        } else {
-            RunPhase::Failed
+    pub(super) fn fail(&mut self, reason: FailedReason, message: &str) {
+        let phase = match reason {
+            FailedReason::Cancelled | FailedReason::Replaced => RunPhase::Cancelled,
+            _ => RunPhase::Failed,
         };
         self.end(kind::FAILED, phase, reason.as_str(), message);
     }
 
     /// Ends the run as cancelled.
-    pub fn cancelled(&mut self) {
-        self.fail(FailedReason::Cancelled, "cancelled as spec.cancel asked");
+    pub(super) fn cancelled(&mut self, reason: FailedReason) {
+        let message = match reason {
+            FailedReason::Replaced => "another run took the thread over: its concurrencyPolicy is Replace",
+            _ => "cancelled as spec.cancel asked",
+        };
+        self.fail(reason, message);
     }
 
     /// Writes the terminal condition.
-    pub fn end(&mut self, condition: &str, phase: RunPhase, reason: &str, message: &str) {
+    pub(super) fn end(&mut self, condition: &str, phase: RunPhase, reason: &str, message: &str) {
         self.condition(condition, Is::True, reason, message);
         self.condition(
             kind::PROGRESSING,
@@ -212,7 +220,7 @@ impl Draft {
     }
 
     /// When this may be written, if it has to wait: numbers alone are not urgent.
-    pub fn not_before(&self, last_written: Option<std::time::Instant>) -> Option<Duration> {
+    pub(super) fn not_before(&self, last_written: Option<std::time::Instant>) -> Option<Duration> {
         let quiet = |status: &AgentRunStatus| {
             (
                 status.phase,
@@ -225,5 +233,13 @@ impl Draft {
         }
         let left = PROGRESS_PAUSE.checked_sub(last_written?.elapsed())?;
         (!left.is_zero()).then_some(left)
+    }
+}
+
+/// Who asked for the cancel that is latched: the run's own spec, or else the run that replaces it.
+pub(super) fn cancel_reason(spec: &AgentRunSpec) -> FailedReason {
+    match spec.cancel {
+        Some(true) => FailedReason::Cancelled,
+        _ => FailedReason::Replaced,
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Option<FailedReason>) {
     let failed = plan.failed.join(", ");
     match (stop, end) {
-        (Some(FailedReason::Cancelled), _) => draft.cancelled(),
+        (Some(reason @ (FailedReason::Cancelled | FailedReason::Replaced)), _) => draft.cancelled(reason),
         (Some(reason), _) => draft.fail(reason, "limits.timeout is over"),
         (None, RunEnd::TaskFailed) => draft.fail(FailedReason::TaskFailed, &format!("failed: {failed}")),
         (None, RunEnd::FailedFast) => draft.fail(

@@ -66,7 +66,7 @@ async fn advance(
         return Ok((run, next));
     }
     if draft.status.cancel_requested_at.is_some() {
-        draft.cancelled();
+        draft.cancelled(draft::cancel_reason(&run.spec));
         return Ok((run, None));
     }
     let facts = dereference::admission(world, &run).await?;
