@@ -422,3 +422,28 @@ fn a_broken_pod_ends_its_attempt_and_an_invalid_image_is_not_tried_again_by_itse
     case.pods.clear();
     assert_eq!(case.actions(6), ["end Error InvalidImageName"]);
 }
+
+// F036
+#[test]
+fn a_run_at_rest_does_not_run_out_of_time_and_ends_what_is_late_when_it_goes_on() {
+    let late = |suspended| RunView::Live {
+        stopped_at: None,
+        suspended,
+        deadline: Some(at(3)),
+        finished: false,
+    };
+    let mut case = fresh();
+    case.run = late(true);
+    assert_eq!(case.actions(5), Vec::<String>::new());
+    case.run = late(false);
+    assert_eq!(case.actions(5), ["finish Timeout DeadlineExceeded"]);
+}
+
+// F030
+#[test]
+fn a_pod_that_waits_is_looked_at_again_though_no_event_comes() {
+    let waits = PodState::Pending {
+        message: Some("ImagePullBackOff".into()),
+    };
+    assert_eq!(assigned(waits).plan(5).look_again, Some(at(5) + PENDING_LOOK));
+}
