@@ -7,7 +7,7 @@ use agentrun_core::names;
 use agentrun_testkit::cluster::Namespace;
 use agentrun_testkit::faults::{Faults, Matcher};
 use agentrun_testkit::stage::Stage;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -50,6 +50,38 @@ async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     namespace.api::<Pod>().delete(&pod, &DeleteParams::default()).await.expect("a deletion");
     let end = crate::end::wait(&namespace, &stage).await;
     assert!(!format!("{end:?}").contains("belongs to something else"), "{end:#?}");
+    life.end().await;
+    namespace.give_back().await;
+}
+
+/// A quota is waited for, with its reason, and nobody has to ask again when it is free.
+// F099
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_of_one_pod_is_waited_for_and_the_run_goes_on_when_it_is_free() {
+    let namespace = Namespace::new("quota").await;
+    let stage = Stage::start(&namespace, script).await;
+    let quota: ResourceQuota = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}},
+    }))
+    .expect("a quota");
+    namespace.create(&quota).await;
+    let in_force = async || {
+        let quota = namespace.api::<ResourceQuota>().get("one").await.ok()?;
+        quota.status?.used.map(drop)
+    };
+    namespace.wait_for("the quota is in force", DEADLINE, in_force).await;
+    let faults = Faults::none();
+    let life = Life::start(&namespace, faults.clone());
+    namespace.create(&run(true)).await;
+    let waits = async || {
+        let waiting = namespace.list::<SubTask>().await.into_iter().find_map(|subtask| subtask.status?.waiting_for);
+        waiting.filter(|text| text.starts_with("QuotaExceeded"))
+    };
+    namespace.wait_for("one waits for the quota", DEADLINE, waits).await;
+    let end = crate::end::wait(&namespace, &stage).await;
+    end.assert_is(&crate::scenario::undisturbed().await.0, "a quota of one Pod");
+    let asked = faults.count(&Matcher::writes().of("pods"));
+    assert!(asked < 40, "{asked} writes for five Pods");
     life.end().await;
     namespace.give_back().await;
 }

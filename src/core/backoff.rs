@@ -21,9 +21,21 @@ pub fn pause(base: Duration, failures: u32, uid: &str) -> Duration {
     capped * per_mille / 1000
 }
 
+/// When to try again what cannot be done now for a reason outside (a quota, a name that is taken) and that nothing
+/// tells of when it can: a quarter of the time waited until now, between 1 s and 15 s.
+pub fn try_again(waited: Duration) -> Duration {
+    (waited / 4).clamp(Duration::from_secs(1), Duration::from_secs(15))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_for_long_is_tried_less_often() {
+        let pause = |waited| try_again(Duration::from_secs(waited)).as_secs();
+        assert_eq!([0, 4, 20, 60, 600].map(pause), [1, 1, 5, 15, 15]);
+    }
 
     #[test]
     fn a_pause_doubles_up_to_five_minutes_and_moves_by_a_fifth() {

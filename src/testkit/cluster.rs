@@ -30,7 +30,7 @@ pub const PORT: &str = "AGENTRUN_TEST_CLUSTER_PORT";
 const DEFAULT_PORT: &str = "16843";
 
 /// Between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// How clients of the test cluster are configured. The first caller starts the control plane, which takes 5 s and
 /// stays up for the next time, and applies our definitions; with `KUBECONFIG` set, that cluster is used as it is.

@@ -4,6 +4,7 @@
 //! stopping, and the ends that only the cluster shows (a lost Pod, an image that does not come, a run
 //! that is gone). Everything is decided from levels, so that a lost event or a restart changes nothing.
 
+use crate::backoff;
 use crate::settle::{self, Settlement, Stop, Verdict};
 use agentrun_api::{Attempt, Outcome, SubTaskPhase, SubTaskReason, SubTaskSpec, SubTaskStatus};
 use jiff::Timestamp;
@@ -403,8 +404,14 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
     }
     match view.blocked {
         Some(why) => SubTaskPlan::default().waiting(why).at(give_up),
-        None => SubTaskPlan::of(vec![Action::StartPod { attempt: next }]).at(give_up),
+        // Where that fails for a quota or a name, no event tells that it could go through now.
+        None => SubTaskPlan::of(vec![Action::StartPod { attempt: next }])
+            .at(give_up.min(now + backoff::try_again(waited(not_before, now)))),
     }
+}
+
+fn waited(since: Timestamp, now: Timestamp) -> Duration {
+    now.duration_since(since).try_into().unwrap_or_default()
 }
 
 fn assign(attempt: i32, pod: &PodView) -> SubTaskPlan {

@@ -108,7 +108,7 @@ pub async fn expire(world: &World, run: &AgentRun, now: Timestamp) -> Result<Act
         .await
         .map_err(ReconcileError::from)
     {
-        Ok(_) | Err(ReconcileError::Gone | ReconcileError::Conflict) => Ok(Action::await_change()),
+        Ok(_) | Err(ReconcileError::Gone) => Ok(Action::await_change()),
         Err(error) => Err(error),
     }
 }

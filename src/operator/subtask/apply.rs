@@ -192,11 +192,19 @@ impl Writer<'_> {
                 }
                 Ok(())
             }
-            // Already gone counts as released; another UID under this name is not ours to delete.
-            Err(ReconcileError::Gone | ReconcileError::Conflict) => {
+            // Already gone counts as released.
+            Err(ReconcileError::Gone) => {
                 self.world.pods.is_gone(&namespace, name);
                 Ok(())
             }
+            // Another UID under this name is not ours to delete; whether it is another, the Pod itself says.
+            Err(ReconcileError::Conflict) => match api.get_opt(name).await? {
+                Some(pod) if pod.uid().as_deref() == Some(uid) => Err(ReconcileError::Conflict),
+                _ => {
+                    self.world.pods.is_gone(&namespace, name);
+                    Ok(())
+                }
+            },
             Err(error) => Err(error),
         }
     }

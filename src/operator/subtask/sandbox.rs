@@ -93,10 +93,11 @@ async fn create(
         Err(error) if already_exists(&error) => {
             let there = api.get_opt(&input.name).await?.ok_or(ReconcileError::Conflict)?;
             if !is_ours(&there, input) {
-                return Err(ReconcileError::NameTaken {
+                let taken = ReconcileError::NameTaken {
                     kind: "Pod",
                     name: input.name.clone(),
-                });
+                };
+                return Ok(Made::Waits(taken.to_string()));
             }
             world.pods.wrote(there.clone());
             Ok(Made::Pod(Box::new(there)))
