@@ -141,10 +141,10 @@ pub struct FileSource {
     /// A key of a ConfigMap of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
-    /// A file that another run delivered.
+    /// A file that another run delivered. The run is admitted once that one has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<RunFile>,
-    /// A file on a claim of the namespace.
+    /// A file on a claim of the namespace. What the first sub-task finds there is what the whole run sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimFile>,
 }
@@ -156,7 +156,7 @@ pub struct RunFile {
     /// Name of the AgentRun in this namespace.
     #[schemars(length(min = 1, max = 253))]
     pub run: String,
-    /// Path below that run's user data, for example `outputs/passengers.csv`.
+    /// Path of one of the artifacts in that run's status below its user data, for example `outputs/passengers.csv`.
     #[schemars(length(min = 1, max = 512), regex(pattern = common::RELATIVE_PATH))]
     pub path: String,
 }

@@ -92,7 +92,8 @@ pub struct AgentRunStatus {
     /// The file that holds the output instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_ref: Option<FileRef>,
-    /// The files of `spec.files` as they were at admission.
+    /// The files of `spec.files` as they were at admission, without those of claims: their digest is fixed when the first
+    /// sub-task copies them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"]))]
     pub files: Vec<FileRef>,

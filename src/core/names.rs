@@ -3,6 +3,7 @@
 //!
 //! Every result is a DNS label (RFC 1123, at most 63 characters), whatever the input.
 
+use agentrun_api::{ClaimFile, FileSource, RunFile};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -105,6 +106,17 @@ pub fn slot_claim_name(pool_uid: &str, slot: u64) -> String {
 /// The name of the network policy for one set of egress rules: equal rules share a policy, whatever their key order.
 pub fn egress_policy_name(rules: &Value) -> String {
     format!("agentrun-egress-{}", h(SHORT_HASH, &[&canonical_json(rules)]))
+}
+
+/// Name of the folder at which a runtime finds the claim that a file of a run is copied from. Nothing for files that
+/// come over the channel.
+pub fn source_folder(file: &FileSource) -> Option<String> {
+    let of_run = |from: &RunFile| h(SHORT_HASH, &["run", &from.run]);
+    let of_claim = |claim: &ClaimFile| h(SHORT_HASH, &["claim", &claim.name]);
+    file.from
+        .as_ref()
+        .map(of_run)
+        .or_else(|| file.claim.as_ref().map(of_claim))
 }
 
 /// JSON without white space and with the keys of every object sorted by their bytes.

@@ -4,10 +4,13 @@ use crate::limits::{command_limits, function_limits};
 use crate::skills::travels;
 use agentrun_api::names::paths::UPLOADS;
 use agentrun_api::{
-    AdmittedReason, AgentRun, CommandWork, FunctionFiles, FunctionWork, GoDuration, SandboxPool, SandboxSpec,
-    SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
+    AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork, GoDuration, SandboxPool,
+    SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
 };
-use agentrun_protocol::work::{Assignment, AttemptId, FileAccess, FileRef, Input, Limits, SkillFiles, Work};
+use agentrun_core::names::source_folder;
+use agentrun_protocol::work::{
+    Assignment, AttemptId, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Work,
+};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
@@ -72,6 +75,7 @@ pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> 
         work,
         input: input(&facts)?,
         files: files(run),
+        copies: copies(run),
         skills,
         env: env(&sandbox, template),
         inherit_env: inherit_env(&sandbox),
@@ -244,10 +248,35 @@ fn file_ref(path: &str, file: &agentrun_api::FileRef) -> FileRef {
 }
 
 fn files(run: &AgentRun) -> Vec<FileRef> {
+    let copied = |path: &str| {
+        let mut sources = run.spec.files.iter().filter(|file| file.path == path);
+        sources.any(|file| source_folder(file).is_some())
+    };
     let files = run.status.iter().flat_map(|status| &status.files);
     files
+        .filter(|file| !copied(&file.path))
         .map(|file| file_ref(below_uploads(&file.path), file))
         .collect()
+}
+
+/// Files of claims, which the operator mounts into the runtime's container.
+fn copies(run: &AgentRun) -> Vec<FileCopy> {
+    let fixed: Vec<_> = run.status.iter().flat_map(|status| &status.files).collect();
+    let copy = |file: &FileSource| {
+        let fixed = fixed.iter().find(|fixed| fixed.path == file.path);
+        let path = match (&file.from, &file.claim) {
+            (Some(from), _) => from.path.strip_prefix("outputs/")?,
+            (None, claim) => claim.as_ref()?.path.as_str(),
+        };
+        Some(FileCopy {
+            path: below_uploads(&file.path).to_owned(),
+            folder: source_folder(file)?,
+            from: path.to_owned(),
+            bytes: fixed.map(|fixed| u64::try_from(fixed.bytes).unwrap_or_default()),
+            sha256: fixed.map(|fixed| fixed.sha256.clone()),
+        })
+    };
+    run.spec.files.iter().filter_map(copy).collect()
 }
 
 /// A path of `files[]` relative to `uploads`, whichever way it is written.

@@ -260,3 +260,32 @@ fn uploads_are_named_relative_however_they_are_written() {
     assert_eq!(below_uploads("/mnt/user-data/uploads/a/b"), "a/b");
     assert_eq!(below_uploads("a/b"), "a/b");
 }
+
+#[test]
+fn files_of_claims_are_copied_and_do_not_travel() {
+    let mut case = Case::command(|_| ());
+    case.run = Some(run(|o| {
+        o["spec"]["files"] = json!([
+            {"path": "in.csv", "content": "a,b\n"},
+            {"path": "new/a.csv", "from": {"run": "export", "path": "outputs/x/a.csv"}},
+            {"path": "b.csv", "claim": {"name": "data", "path": "b.csv"}},
+        ]);
+        o["status"]["files"] = json!([
+            {"path": "in.csv", "bytes": 4, "sha256": sha("a,b\n")},
+            {"path": "new/a.csv", "bytes": 2, "sha256": "aa"},
+        ]);
+    }));
+    let assignment = case.resolve().unwrap();
+    let paths: Vec<_> = assignment.files.iter().map(|file| &*file.path).collect();
+    assert_eq!(paths, ["in.csv"]);
+    let copies: Vec<_> = assignment
+        .copies
+        .iter()
+        .map(|copy| (&*copy.path, &*copy.from, copy.sha256.as_deref()))
+        .collect();
+    assert_eq!(
+        copies,
+        [("new/a.csv", "x/a.csv", Some("aa")), ("b.csv", "b.csv", None)]
+    );
+    assert_ne!(assignment.copies[0].folder, assignment.copies[1].folder);
+}

@@ -41,6 +41,7 @@ fn settings(server: &Server, folder: &Path) -> Settings {
             user_data: path("data"),
             state: path("state"),
             skills: path("skills"),
+            sources: path("sources"),
         },
         seen: SeenFolders {
             user_data: path("data").to_string_lossy().into_owned(),

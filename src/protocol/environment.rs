@@ -21,6 +21,9 @@ pub const STATE: &str = "/mnt/state";
 /// sees each read-only at `/mnt/skills/NAME`.
 pub const SKILLS: &str = "/run/agentrun-skills";
 
+/// Where the runtime finds the claims that files are copied from.
+pub const SOURCES: &str = "/mnt/sources";
+
 /// What the runtime must know of the container beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

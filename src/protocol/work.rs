@@ -36,6 +36,9 @@ pub struct Assignment {
     /// Files that must be below `uploads` before the work starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
+    /// Files that must be there too, copied from claims that are mounted beside the user data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<FileCopy>,
     /// Skills of the work, each in its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillFiles>,
@@ -125,6 +128,23 @@ pub struct FileRef {
     pub bytes: u64,
     /// Lower-case hexadecimal SHA-256 of the content.
     pub sha256: String,
+}
+
+/// A file of a mounted claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCopy {
+    /// Path below `uploads`.
+    pub path: String,
+    /// Folder below [`crate::environment::SOURCES`] where the claim is mounted.
+    pub folder: String,
+    /// Path below that folder.
+    pub from: String,
+    /// Size in bytes, where it was fixed at admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Lower-case hexadecimal SHA-256, where it was fixed at admission. Else the first copy of the run fixes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// A skill whose files the runtime fetches by digest, or compares with it where they are mounted.

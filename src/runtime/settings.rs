@@ -51,6 +51,8 @@ pub struct Folders {
     pub state: PathBuf,
     /// Skills that came over the channel.
     pub skills: PathBuf,
+    /// Holds one folder for each claim that files are copied from.
+    pub sources: PathBuf,
 }
 
 impl Folders {
@@ -117,6 +119,7 @@ impl Default for Folders {
             user_data: PathBuf::from(USER_DATA),
             state: PathBuf::from(environment::STATE),
             skills: PathBuf::from(environment::SKILLS),
+            sources: PathBuf::from(environment::SOURCES),
         }
     }
 }

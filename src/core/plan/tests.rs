@@ -468,6 +468,10 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.files[x]: needs exactly one of",
         ),
         (
+            json!({"tasks": [command("a", json!([]))], "files": [{"path": "x", "from": {"run": "r", "path": "uploads/a"}}]}),
+            "spec.files[x].from.path: found \"uploads/a\"",
+        ),
+        (
             json!({"tasks": [command("a", json!([]))], "output": "${tasks.b.output}"}),
             "spec.output: reads tasks.b, which is not in the plan",
         ),

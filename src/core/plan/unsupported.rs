@@ -29,10 +29,6 @@ pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
             .iter()
             .flat_map(|sandbox| in_sandbox("spec.sandbox", sandbox)),
     );
-    for file in &spec.files {
-        let sources = [("from", file.from.is_some()), ("claim", file.claim.is_some())];
-        found.extend(used(&format!("spec.files[{}]", file.path), &sources));
-    }
     found.extend(spec.tasks.iter().flat_map(in_task));
     found
 }

@@ -119,6 +119,19 @@ fn check_file(file: &FileSource, errors: &mut Vec<FieldError>) {
             "the path must be relative to uploads, without empty parts, . and ..",
         ));
     }
+    if let Some(from) = file
+        .from
+        .as_ref()
+        .filter(|from| !from.path.starts_with("outputs/"))
+    {
+        errors.push(FieldError::new(
+            format!("{field}.from.path"),
+            format!(
+                "found {:?}, runs give what they delivered: outputs/...",
+                from.path
+            ),
+        ));
+    }
     let sources = [
         file.content.is_some(),
         file.config_map_key_ref.is_some(),

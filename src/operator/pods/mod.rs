@@ -21,4 +21,3 @@ pub use inspect::{Subject, inspection_pod, read_inspection};
 pub use probe::probe_pod;
 pub use read::{NodeState, PodFacts, PodState, Waiting, read_pod};
 pub use template::{Layers, ResolvedSandbox, resolve};
-pub use volumes::SOURCES;

@@ -10,8 +10,6 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// Where claims that files are read from are in the `runtime` container.
-pub const SOURCES: &str = "/mnt/sources";
 /// Where the executor is in the `sandbox` container.
 pub(super) const EXECUTOR: &str = "/opt/agentrun";
 /// The folder of the socket, in both containers.
@@ -90,7 +88,7 @@ pub(super) fn runtime_mounts(input: &PodInput<'_>) -> Vec<VolumeMount> {
     }
     for source in &input.file_claims {
         let volume = claim_volume(input, &source.claim);
-        let path = format!("{SOURCES}/{}", source.name);
+        let path = format!("{}/{}", environment::SOURCES, source.name);
         mounts.push(sub(mount(&volume, &path, true), source.sub_path.clone()));
     }
     mounts

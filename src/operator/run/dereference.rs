@@ -3,9 +3,12 @@
 use crate::error::ReconcileError;
 use crate::world::World;
 use agentrun_api::names::conditions as kind;
-use agentrun_api::{AdmittedReason, AgentRun, FileRef, FileSource, SandboxSpec, Skill};
+use agentrun_api::names::paths::USER_DATA;
+use agentrun_api::{
+    AdmittedReason, AgentRun, AgentRunStatus, Artifact, FileRef, FileSource, RunFile, SandboxSpec, Skill,
+};
 use agentrun_core::{conditions, digest};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use kube::{Api, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,6 +110,21 @@ async fn file(
     namespace: &str,
     found: &mut Admission,
 ) -> Result<(), ReconcileError> {
+    if let Some(from) = &file.from {
+        from_run(world, file, from, namespace, found);
+        return Ok(());
+    }
+    if let Some(claim) = &file.claim {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(world.operator.client.clone(), namespace);
+        if api.get_opt(&claim.name).await?.is_none() {
+            let message = format!(
+                "files[{}]: PersistentVolumeClaim {} does not exist",
+                file.path, claim.name
+            );
+            found.missing.push((AdmittedReason::FileSourceNotFound, message));
+        }
+        return Ok(());
+    }
     let content = match (&file.content, &file.config_map_key_ref) {
         (Some(content), _) => Some(content.clone().into_bytes()),
         (None, Some(source)) => {
@@ -143,6 +161,47 @@ async fn file(
     Ok(())
 }
 
+/// What another run delivered is final once that run has ended.
+fn from_run(world: &World, file: &FileSource, from: &RunFile, namespace: &str, found: &mut Admission) {
+    let run = world.runs.get(namespace, &from.run);
+    let artifact = artifact_of(run.as_deref().and_then(|run| run.status.as_ref()), from);
+    match artifact {
+        Ok(artifact) => found.files.push(FileRef {
+            path: file.path.clone(),
+            bytes: artifact.bytes,
+            sha256: artifact.sha256.clone(),
+        }),
+        Err(why) => {
+            let message = format!("files[{}]: AgentRun {} {why}", file.path, from.run);
+            found.missing.push((AdmittedReason::FileSourceNotFound, message));
+        }
+    }
+}
+
+fn artifact_of<'a>(status: Option<&'a AgentRunStatus>, from: &RunFile) -> Result<&'a Artifact, String> {
+    let Some(status) = status else {
+        return Err("does not exist, or was made just now".to_owned());
+    };
+    if !super::is_over(status) {
+        return Err("has not ended yet".to_owned());
+    }
+    let path = format!("{USER_DATA}/{}", from.path);
+    let artifact = status.artifacts.iter().find(|artifact| artifact.path == path);
+    artifact.ok_or_else(|| {
+        let paths = status
+            .artifacts
+            .iter()
+            .take(10)
+            .map(|artifact| artifact.path.as_str());
+        let paths: Vec<_> = paths.collect();
+        format!(
+            "delivered no {}; its artifacts are: {}",
+            from.path,
+            paths.join(", ")
+        )
+    })
+}
+
 /// Only whether they exist: the metadata is asked for, never the content.
 async fn secrets(
     world: &World,
@@ -168,4 +227,34 @@ async fn secrets(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn found(status: serde_json::Value, path: &str) -> Result<String, String> {
+        let status: AgentRunStatus = serde_json::from_value(status).unwrap();
+        let from = RunFile {
+            run: "export".to_owned(),
+            path: path.to_owned(),
+        };
+        artifact_of(Some(&status), &from).map(|artifact| artifact.sha256.clone())
+    }
+
+    #[test]
+    fn an_artifact_of_an_ended_run_is_found_and_what_is_missing_is_named() {
+        let artifacts = json!([{"path": "/mnt/user-data/outputs/a.csv", "bytes": 2, "sha256": "aa"}]);
+        let condition = json!({
+            "type": "Complete", "status": "True", "reason": "Succeeded", "message": "",
+            "lastTransitionTime": "2030-01-01T00:00:00Z",
+        });
+        let ended = json!({"conditions": [condition], "artifacts": artifacts});
+        assert_eq!(found(ended.clone(), "outputs/a.csv"), Ok("aa".to_owned()));
+        let missing = "delivered no outputs/b.csv; its artifacts are: /mnt/user-data/outputs/a.csv";
+        assert_eq!(found(ended, "outputs/b.csv"), Err(missing.to_owned()));
+        let running = found(json!({"artifacts": artifacts}), "outputs/a.csv");
+        assert_eq!(running, Err("has not ended yet".to_owned()));
+    }
 }

@@ -3,7 +3,7 @@
 use super::dereference::Facts;
 use crate::error::{ReconcileError, already_exists, exceeded_quota, is_refused, is_terminating};
 use crate::pods::template::{FunctionNeeds, Layers, ResolvedSandbox, pool_name, resolve};
-use crate::pods::{Claim, PodInput, Skill, SkillSource, Timeouts, build_pod};
+use crate::pods::{Claim, FileClaim, PodInput, Skill, SkillSource, Timeouts, build_pod};
 use crate::world::World;
 use crate::{fixtures, run};
 use agentrun_api::names::{labels, paths};
@@ -15,7 +15,7 @@ use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
 
 /// What became of the wish for a Pod.
-pub enum Made {
+pub(super) enum Made {
     /// It is there and ours.
     Pod(Box<Pod>),
     /// It cannot be made now, for this reason; another try may go through.
@@ -25,7 +25,7 @@ pub enum Made {
 }
 
 /// Makes the Pod of an attempt, or finds the one that was made before a crash.
-pub async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<Made, ReconcileError> {
+pub(super) async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<Made, ReconcileError> {
     let Some(run) = &facts.run else {
         return Err(ReconcileError::Gone);
     };
@@ -68,7 +68,7 @@ pub async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<Made, Re
         folder: paths::thread_folder(&user, &thread),
         sandbox: &resolved,
         skills,
-        file_claims: Vec::new(),
+        file_claims: file_claims(world, run, &namespace),
         timeouts: Timeouts {
             start: duration(limits.start_timeout.as_ref()).unwrap_or(DEFAULT_START_TIMEOUT),
             attempt: duration(subtask.spec.timeout.as_ref()).unwrap_or(DEFAULT_TIMEOUT),
@@ -194,19 +194,45 @@ fn skills(world: &World, subtask: &SubTask, namespace: &str) -> Result<Vec<Skill
     }])
 }
 
+/// The claims that the run's files are copied from. A run that is gone is left out: what was copied before is enough,
+/// and the runtime names what was not.
+fn file_claims(world: &World, run: &AgentRun, namespace: &str) -> Vec<FileClaim> {
+    let mut claims: Vec<FileClaim> = Vec::new();
+    for file in &run.spec.files {
+        let Some(name) = names::source_folder(file) else {
+            continue;
+        };
+        let place = match (&file.from, &file.claim) {
+            (Some(from), _) => world.runs.get(namespace, &from.run).and_then(|other| {
+                let claim = other.status.as_ref()?.claim_name.clone()?;
+                let (user, thread) = run::owner_of_data(&other);
+                Some((claim, paths::outputs_folder(&user, &thread)))
+            }),
+            (None, claim) => claim.as_ref().map(|claim| (claim.name.clone(), String::new())),
+        };
+        if let Some((claim, sub_path)) = place.filter(|_| claims.iter().all(|known| known.name != name)) {
+            claims.push(FileClaim {
+                name,
+                claim,
+                sub_path,
+            });
+        }
+    }
+    claims
+}
+
 /// The run's claim, from the cache if it is ours, else from the API server.
 async fn claim(world: &World, run: &AgentRun, namespace: &str) -> Result<Option<Claim>, ReconcileError> {
     let Some(name) = run.status.as_ref().and_then(|status| status.claim_name.clone()) else {
         return Ok(None);
     };
-    let claim = match world.claims.get(namespace, &name) {
-        Some(claim) => (*claim).clone(),
-        None => {
-            let api: Api<PersistentVolumeClaim> = Api::namespaced(world.operator.client.clone(), namespace);
-            match api.get_opt(&name).await? {
-                Some(claim) => claim,
-                None => return Ok(None),
-            }
+    let claim = if let Some(claim) = world.claims.get(namespace, &name) {
+        (*claim).clone()
+    } else {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(world.operator.client.clone(), namespace);
+        match api.get_opt(&name).await? {
+            Some(claim) => claim,
+            None => return Ok(None),
         }
     };
     if claim.metadata.deletion_timestamp.is_some() {

@@ -9,6 +9,7 @@ fn folders(root: &Path) -> Folders {
     Folders {
         user_data: root.to_owned(),
         state: root.join("state"),
+        sources: root.join("sources"),
         skills: root.join("skills"),
     }
 }

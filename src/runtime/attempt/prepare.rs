@@ -4,7 +4,8 @@ use super::artifacts::{self, Listing};
 use super::context::Context;
 use super::input::{self, InputError, Source};
 use crate::store::Durability;
-use crate::store::files::{self, FileError, Manner};
+use crate::store::copies::{self, Places};
+use crate::store::files::{self, FileError, Manner, beneath};
 use crate::store::volume::{self, VolumeError};
 use agentrun_api::SubTaskReason;
 use agentrun_protocol::probe::Isolation;
@@ -79,6 +80,7 @@ async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepar
     let folders = &context.settings.folders;
     test_volume(context).await?;
     uploads(context, &assignment.files).await?;
+    copies(context, assignment).await?;
     for skill in &assignment.skills {
         context
             .skills
@@ -111,6 +113,26 @@ async fn test_volume(context: &Context) -> Result<(), PrepareError> {
 
 fn volume_error(context: &Context, error: io::Error) -> VolumeError {
     VolumeError::new(&context.settings.sandbox.volume, error)
+}
+
+async fn copies(context: &Context, assignment: &Assignment) -> Result<(), PrepareError> {
+    if assignment.copies.is_empty() {
+        return Ok(());
+    }
+    let folders = context.settings.folders.clone();
+    let run = beneath(&folders.state, &format!("runs/{}", assignment.run_uid))?;
+    let copies = assignment.copies.clone();
+    let done = crate::blocking(move || {
+        let uploads = folders.uploads();
+        let places = Places {
+            sources: &folders.sources,
+            uploads: &uploads,
+            run: &run,
+        };
+        Ok(copies.iter().try_for_each(|copy| copies::ensure(&places, copy)))
+    });
+    let copied = done.await.map_err(|error| volume_error(context, error))?;
+    Ok(copied?)
 }
 
 async fn uploads(context: &Arc<Context>, wanted: &[FileRef]) -> Result<(), FileError> {

@@ -48,6 +48,14 @@ pub enum FileError {
         /// Why.
         source: io::Error,
     },
+    /// The file of a claim or of another run that it is copied from cannot be read.
+    #[error("the source of {path} cannot be read")]
+    Source {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// It cannot be written.
     #[error("{path} cannot be written")]
     Write {
@@ -102,7 +110,7 @@ async fn has(target: &Path, file: &FileRef) -> bool {
         .unwrap_or(false)
 }
 
-fn matches(target: &Path, file: &FileRef) -> bool {
+pub(super) fn matches(target: &Path, file: &FileRef) -> bool {
     let regular = target
         .symlink_metadata()
         .is_ok_and(|data| data.is_file() && data.len() == file.bytes);

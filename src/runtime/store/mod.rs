@@ -1,5 +1,6 @@
 //! What the runtime writes: uploads, skills and evidence.
 
+pub mod copies;
 pub mod evidence;
 pub mod files;
 pub mod mounted;

@@ -105,7 +105,10 @@ mod tests {
             .await;
         assert!(matches!(changed, Err(FileError::Digest { .. })), "{changed:?}");
         let digest = mounted::digest(&folder.path().join("math")).unwrap();
-        skills.ensure(folder.path(), &skill(digest), &outbox).await.unwrap();
+        skills
+            .ensure(folder.path(), &skill(digest), &outbox)
+            .await
+            .unwrap();
         assert!(folder.path().join("math/SKILL.md").exists());
     }
 

@@ -59,6 +59,7 @@ impl World {
                 user_data: path("data"),
                 state: path("state"),
                 skills: path("skills"),
+                sources: path("sources"),
             },
             seen: SeenFolders {
                 user_data: path("data").to_string_lossy().into_owned(),
@@ -157,6 +158,7 @@ pub(crate) fn assignment(work: Work) -> Assignment {
         work,
         input: None,
         files: Vec::new(),
+        copies: Vec::new(),
         skills: Vec::new(),
         env: BTreeMap::new(),
         inherit_env: Vec::new(),
