@@ -133,8 +133,8 @@ pub async fn cancel_works_before_the_start_while_running_and_in_a_pause(world: W
 // F036
 pub async fn a_suspended_run_starts_nothing_and_goes_on_later(world: World) {
     let spec = format!(
-        "limits: {{timeout: 20s}}\ntasks:\n- name: first\n  {}\n- name: second\n  dependsOn: [{{task: first}}]\n  {}\n",
-        sh("sleep 5"),
+        "limits: {{timeout: 45s}}\ntasks:\n- name: first\n  {}\n- name: second\n  dependsOn: [{{task: first}}]\n  {}\n",
+        sh("sleep 4"),
         sh("true")
     );
     world.start("held", &spec).await;
@@ -155,7 +155,7 @@ pub async fn a_suspended_run_starts_nothing_and_goes_on_later(world: World) {
         })
         .await;
     // Its time would be over by now if it counted: another run takes longer than what was left.
-    let meanwhile = format!("tasks:\n- name: work\n  {}\n", sh("sleep 20"));
+    let meanwhile = format!("tasks:\n- name: work\n  {}\n", sh("sleep 40"));
     world.finish("meanwhile", &meanwhile).await.succeeded();
     assert_eq!(world.tasks("held").await.0.len(), 1, "the second task was made");
     world.patch_run("held", json!({"suspend": false})).await;

@@ -89,7 +89,7 @@ pub async fn what_never_appears_ends_the_run_at_its_start_timeout(world: World) 
 // F030
 pub async fn an_image_that_is_not_there_ends_with_its_reason(world: World) {
     let spec = format!(
-        "limits: {{startTimeout: 90s}}\ntasks:\n- name: absent\n  {0}\n  sandbox: {{image: \"localhost/not-there:1\"}}\n\
+        "limits: {{startTimeout: 3m}}\ntasks:\n- name: absent\n  {0}\n  sandbox: {{image: \"localhost/not-there:1\"}}\n\
          - name: misnamed\n  {0}\n  sandbox: {{image: \"localhost/Bad_Name:1\"}}\n",
         sh("true")
     );
