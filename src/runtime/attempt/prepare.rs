@@ -131,8 +131,8 @@ async fn copies(context: &Context, assignment: &Assignment) -> Result<(), Prepar
         };
         Ok(copies.iter().try_for_each(|copy| copies::ensure(&places, copy)))
     });
-    let copied = done.await.map_err(|error| volume_error(context, error))?;
-    Ok(copied?)
+    let outcome = done.await.map_err(|error| volume_error(context, error))?;
+    Ok(outcome?)
 }
 
 async fn uploads(context: &Arc<Context>, wanted: &[FileRef]) -> Result<(), FileError> {
