@@ -131,6 +131,7 @@ impl Executor {
             tree_empty: true,
             too_many_processes: false,
             killed_for_memory: false,
+            stopped: false,
             blocked_on_stdin: false,
         };
         self.say(ToRuntime::Ended(Box::new(ended))).await;

@@ -171,6 +171,9 @@ pub struct Ended {
     /// While it ran, the kernel killed a process of the sandbox because its memory was used up.
     #[serde(default)]
     pub killed_for_memory: bool,
+    /// The container was being stopped when the call ended: the executor had told it to end.
+    #[serde(default)]
+    pub stopped: bool,
     /// The call read from stdin, but nobody had closed it yet when it was killed.
     pub blocked_on_stdin: bool,
 }

@@ -121,6 +121,7 @@ pub(crate) fn without_work(id: CallId, end: ProcessEnd, duration: Duration) -> E
         tree_empty: true,
         too_many_processes: false,
         killed_for_memory: false,
+        stopped: false,
         blocked_on_stdin: false,
     }
 }

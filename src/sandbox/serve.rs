@@ -261,8 +261,9 @@ impl Executor {
             let state = relay(id, call, &mut self.runtime)?;
             let overdue = call.deadline.is_some_and(|deadline| now >= deadline);
             match state {
-                Relayed::Ended(ended) if ended.tree_empty => {
+                Relayed::Ended(mut ended) if ended.tree_empty => {
                     self.calls.remove(&id);
+                    ended.stopped = self.stopping;
                     self.runtime.send(&ToRuntime::Ended(ended))?;
                 }
                 // What its supervisor could not end, we can.
@@ -282,6 +283,7 @@ impl Executor {
         if let Some(mut ended) = unfinished {
             self.calls.remove(&ended.id);
             ended.tree_empty = empty;
+            ended.stopped = self.stopping;
             self.runtime.send(&ToRuntime::Ended(ended))?;
         }
         for (id, mut call) in std::mem::take(&mut self.calls) {
@@ -294,6 +296,7 @@ impl Executor {
                 Relayed::Running | Relayed::Lost => Box::new(call.reset(id)),
             };
             ended.tree_empty = empty;
+            ended.stopped = self.stopping;
             self.runtime.send(&ToRuntime::Ended(ended))?;
         }
         Ok(())

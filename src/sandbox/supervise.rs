@@ -315,6 +315,7 @@ impl Supervisor {
             tree_empty: felled.empty,
             too_many_processes: work.too_many,
             killed_for_memory: false,
+            stopped: false,
             blocked_on_stdin: self.blocked_on_stdin,
         }
     }

@@ -7,7 +7,7 @@ use super::record::Record;
 use crate::executor::{Call, CallEvent, Link, Lost};
 use crate::settings::Bounds;
 use crate::task::Task;
-use agentrun_protocol::executor::{Ended, Exec, MAX_OUTPUT_FILE, Stream};
+use agentrun_protocol::executor::{Ended, Exec, MAX_OUTPUT_FILE, ProcessEnd, Stream};
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -159,11 +159,14 @@ impl Running<'_> {
     }
 
     fn over(&mut self, ended: Box<Ended>) -> Over {
+        // The Pod is being stopped, and the executor was told before us: F018. What had ended well stays so.
+        let ended_well = ended.end == (ProcessEnd::Exited { code: 0 });
+        let stopped = (ended.stopped && !ended_well).then_some(EndedBy::Cancel);
         self.record.stdout.end(&ended.stdout);
         self.record.stderr.end(&ended.stderr);
         Over {
             ended,
-            ended_by: self.ended_by,
+            ended_by: self.ended_by.or(stopped),
             output_file: self.output_file.take(),
             evidence: self.evidence.take(),
         }

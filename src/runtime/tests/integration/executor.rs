@@ -100,6 +100,11 @@ impl Executor {
 
     /// Ends a call whose whole output was sent.
     pub(crate) async fn end(&mut self, id: CallId, end: ProcessEnd) {
+        self.end_because(id, end, false).await;
+    }
+
+    /// Ends a call; `stopped` where the executor was told to stop.
+    pub(crate) async fn end_because(&mut self, id: CallId, end: ProcessEnd, stopped: bool) {
         let ended = Ended {
             id,
             end,
@@ -112,6 +117,7 @@ impl Executor {
             tree_empty: true,
             too_many_processes: false,
             killed_for_memory: false,
+            stopped,
             blocked_on_stdin: false,
         };
         self.say(ToRuntime::Ended(Box::new(ended))).await;

@@ -125,6 +125,24 @@ async fn a_cancel_reaches_the_executor_with_its_grace() {
     assert_ended(&peer.result().await, Ending::Cancelled, "Cancelled");
 }
 
+// F018
+#[tokio::test]
+async fn a_stop_of_the_pod_that_met_the_executor_first_is_no_failure_of_the_work() {
+    let ends = [
+        (ProcessEnd::Signalled { signal: 15 }, Ending::Cancelled),
+        (ProcessEnd::Exited { code: 3 }, Ending::Cancelled),
+        (ProcessEnd::Exited { code: 0 }, Ending::Success),
+    ];
+    for (end, expected) in ends {
+        let mut world = World::new().await;
+        let (_runtime, mut executor, mut peer) = world.up().await;
+        peer.assign(&command(&["work"])).await;
+        let (exec, _) = executor.exec().await;
+        executor.end_because(exec.id, end, true).await;
+        assert_eq!(peer.result().await.ending, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_cancel_of_another_attempt_ends_nothing() {
     let mut world = World::new().await;
@@ -217,6 +235,7 @@ async fn output_beyond_the_log_is_counted_and_its_end_is_shown() {
         tree_empty: true,
         too_many_processes: false,
         killed_for_memory: false,
+        stopped: false,
         blocked_on_stdin: false,
     };
     executor.say(FromExecutor::Ended(Box::new(ended))).await;
