@@ -5,6 +5,7 @@ use agentrun_api::SubTaskStatus;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// From the assignment of an attempt to its end.
@@ -82,12 +83,16 @@ pub async fn anything_but_one_json_document_is_a_parse_error(world: World) {
     let mut functions = String::from("functions:\n");
     let mut spec = String::from("limits: {maxParallel: 4}\ntasks:\n");
     for (name, code) in cases {
-        files += &format!(
-            "    - {{path: functions/{name}.sh, content: {}}}\n",
-            quoted(&format!("#!/bin/sh\n{code}\n"))
+        let code = quoted(&format!("#!/bin/sh\n{code}\n"));
+        let _ = writeln!(files, "    - {{path: functions/{name}.sh, content: {code}}}");
+        let _ = writeln!(
+            functions,
+            "- {{name: {name}, max_memory_mb: 64, timeout_sec: 20}}"
         );
-        functions += &format!("- {{name: {name}, max_memory_mb: 64, timeout_sec: 20}}\n");
-        spec += &format!("- name: {name}\n  function: {{skill: talk, name: {name}}}\n  input: {{}}\n");
+        let _ = writeln!(
+            spec,
+            "- name: {name}\n  function: {{skill: talk, name: {name}}}\n  input: {{}}"
+        );
     }
     let skill = format!(
         "apiVersion: agentrun.dev/v1alpha1\nkind: Skill\nmetadata: {{name: talk}}\nspec:\n  inline:\n    files:\n    \

@@ -1,6 +1,7 @@
 //! What keeps work from starting: it is named, waited for as long as that makes sense, and no longer.
 
 use crate::framework::{MINUTE, World, sh};
+use agentrun_api::RunPhase;
 use agentrun_api::names::conditions;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
@@ -150,7 +151,7 @@ pub async fn a_claim_deleted_before_the_start_is_named(world: World) {
         .await
         .expect("the claim");
     let ended = world.finished("robbed").await;
-    assert_eq!(ended.status().phase.map(|phase| phase.as_str()), Some("Failed"));
+    assert_eq!(ended.status().phase.map(RunPhase::as_str), Some("Failed"));
     let said = format!("{:?} {:?}", ended.status().conditions, ended.tasks);
     assert!(said.contains(&claim), "{said}");
 }

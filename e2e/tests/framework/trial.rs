@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::RwLock;
 
 /// The most that one test may take, whatever it waits for.
-const BOUND: Duration = Duration::from_secs(240);
+const BOUND: Duration = Duration::from_mins(4);
 
 /// Whether a test shares the cluster with others while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

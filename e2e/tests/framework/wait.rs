@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 /// Long enough for a Pod or two on a node that is busy; what must be quicker is measured by times in objects.
-pub const MINUTE: Duration = Duration::from_secs(60);
+pub const MINUTE: Duration = Duration::from_mins(1);
 
 /// The objects that a watch has shown, by name.
 pub type Seen<K> = BTreeMap<String, K>;
@@ -55,13 +55,11 @@ where
         }
         panic!("the watch ended")
     };
-    match tokio::time::timeout(deadline, look).await {
-        Ok(thing) => thing,
-        Err(_) => {
-            let names: Vec<_> = seen.keys().collect();
-            panic!("not within {deadline:?}: {what}; objects seen: {names:?}{complaint}")
-        }
+    if let Ok(thing) = tokio::time::timeout(deadline, look).await {
+        return thing;
     }
+    let names: Vec<_> = seen.keys().collect();
+    panic!("not within {deadline:?}: {what}; objects seen: {names:?}{complaint}")
 }
 
 fn note<K: kube::Resource>(seen: &mut Seen<K>, ready: &mut bool, event: Event<K>) {

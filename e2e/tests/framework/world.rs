@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 /// How long a namespace may take to go, its Pods and claims included.
-const GONE_BOUND: Duration = Duration::from_secs(120);
+const GONE_BOUND: Duration = Duration::from_mins(2);
 
 /// A cluster in which AgentRun is installed.
 pub struct Cluster {
