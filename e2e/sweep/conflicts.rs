@@ -1,7 +1,7 @@
 //! Names that belong to somebody else.
 
 use crate::operator::Life;
-use crate::scenario::{DEADLINE, RUN, run, script};
+use crate::scenario::{DEADLINE, Data, RUN, run, script};
 use agentrun_api::{AgentRun, SubTask};
 use agentrun_core::names;
 use agentrun_testkit::cluster::Namespace;
@@ -19,7 +19,7 @@ use serde_json::json;
 async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     let namespace = Namespace::new("conflict").await;
     let stage = Stage::start(&namespace, script).await;
-    let mut suspended = run(true);
+    let mut suspended = run(Data::OfThread);
     suspended.spec.suspend = Some(true);
     let uid = namespace.create(&suspended).await.uid().expect("a UID");
     let subtask = names::subtask_name(RUN, "first", &uid, None, None);
@@ -34,12 +34,19 @@ async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     let life = Life::start(&namespace, faults.clone());
     let go_on = Patch::Merge(json!({"spec": {"suspend": false}}));
     let runs = namespace.api::<AgentRun>();
-    runs.patch(RUN, &PatchParams::default(), &go_on).await.expect("a patch");
+    runs.patch(RUN, &PatchParams::default(), &go_on)
+        .await
+        .expect("a patch");
     let named = async || {
         let subtask = namespace.api::<SubTask>().get_opt(&subtask).await.ok()??;
         let status = subtask.status?;
-        assert!(status.attempts.is_empty(), "an attempt on a foreign Pod: {status:#?}");
-        status.waiting_for.filter(|text| text.contains(&pod) && text.contains("belongs to something else"))
+        assert!(
+            status.attempts.is_empty(),
+            "an attempt on a foreign Pod: {status:#?}"
+        );
+        status
+            .waiting_for
+            .filter(|text| text.contains(&pod) && text.contains("belongs to something else"))
     };
     namespace.wait_for("the conflict is named", DEADLINE, named).await;
     let there = namespace.api::<Pod>().get(&pod).await.expect("their Pod");
@@ -47,9 +54,16 @@ async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     assert_eq!(there.metadata.deletion_timestamp, None, "their Pod is theirs");
     let tries = faults.count(&Matcher::writes().of("pods"));
     assert!(tries < 10, "{tries} tries until it was named");
-    namespace.api::<Pod>().delete(&pod, &DeleteParams::default()).await.expect("a deletion");
+    namespace
+        .api::<Pod>()
+        .delete(&pod, &DeleteParams::default())
+        .await
+        .expect("a deletion");
     let end = crate::end::wait(&namespace, &stage).await;
-    assert!(!format!("{end:?}").contains("belongs to something else"), "{end:#?}");
+    assert!(
+        !format!("{end:?}").contains("belongs to something else"),
+        "{end:#?}"
+    );
     life.end().await;
     namespace.give_back().await;
 }
@@ -69,15 +83,23 @@ async fn a_quota_of_one_pod_is_waited_for_and_the_run_goes_on_when_it_is_free() 
         let quota = namespace.api::<ResourceQuota>().get("one").await.ok()?;
         quota.status?.used.map(drop)
     };
-    namespace.wait_for("the quota is in force", DEADLINE, in_force).await;
+    namespace
+        .wait_for("the quota is in force", DEADLINE, in_force)
+        .await;
     let faults = Faults::none();
     let life = Life::start(&namespace, faults.clone());
-    namespace.create(&run(true)).await;
+    namespace.create(&run(Data::OfThread)).await;
     let waits = async || {
-        let waiting = namespace.list::<SubTask>().await.into_iter().find_map(|subtask| subtask.status?.waiting_for);
+        let waiting = namespace
+            .list::<SubTask>()
+            .await
+            .into_iter()
+            .find_map(|subtask| subtask.status?.waiting_for);
         waiting.filter(|text| text.starts_with("QuotaExceeded"))
     };
-    namespace.wait_for("one waits for the quota", DEADLINE, waits).await;
+    namespace
+        .wait_for("one waits for the quota", DEADLINE, waits)
+        .await;
     let end = crate::end::wait(&namespace, &stage).await;
     end.assert_is(&crate::scenario::undisturbed().await.0, "a quota of one Pod");
     let asked = faults.count(&Matcher::writes().of("pods"));

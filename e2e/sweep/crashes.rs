@@ -1,7 +1,7 @@
 //! The operator dies after each of its writes, or does not learn what came of it.
 
 use crate::operator::Life;
-use crate::scenario::{Case, for_each, undisturbed};
+use crate::scenario::{Case, Data, for_each, undisturbed};
 use agentrun_testkit::faults::{Action, Fault, Faults, Matcher, Which};
 
 /// A run that was disturbed takes some writes more or less.
@@ -20,7 +20,7 @@ async fn an_undisturbed_diamond_comes_to_its_end_with_one_pod_for_each_attempt()
 async fn a_crash_after_any_write_leads_to_the_same_end_and_to_one_pod_for_each_attempt() {
     let (_, writes) = undisturbed().await;
     for_each(1..=writes + MORE, |write| async move {
-        let case = Case::new("crash", true).await;
+        let case = Case::new("crash", Data::OfThread).await;
         let faults = Faults::new([Fault::new(Matcher::writes(), Which::Nth(write), Action::Stop)]);
         let first = Life::start(&case.namespace, faults.clone());
         let over = tokio::select! {
@@ -46,7 +46,7 @@ async fn a_crash_after_any_write_leads_to_the_same_end_and_to_one_pod_for_each_a
 async fn a_lost_answer_to_any_write_leads_to_the_same_end_and_to_one_pod_for_each_attempt() {
     let (_, writes) = undisturbed().await;
     for_each(1..=writes + MORE, |write| async move {
-        let case = Case::new("lost", true).await;
+        let case = Case::new("lost", Data::OfThread).await;
         let lost = Fault::new(Matcher::writes(), Which::Nth(write), Action::LoseAnswer);
         let life = Life::start(&case.namespace, Faults::new([lost]));
         let end = case.end().await;
@@ -65,7 +65,7 @@ async fn refusals_sprinkled_over_all_writes_lead_to_the_same_end() {
     for_each(0..statuses.len() * 2, |number| async move {
         let status = [409_u16, 429, 500, 504][number / 2];
         let every = [3, 4][number % 2];
-        let case = Case::new("refused", true).await;
+        let case = Case::new("refused", Data::OfThread).await;
         let refuse = Action::Answer(http::StatusCode::from_u16(status).expect("a status"));
         let faults = Faults::new([
             Fault::new(Matcher::writes(), Which::Every(every), refuse),
@@ -74,7 +74,10 @@ async fn refusals_sprinkled_over_all_writes_lead_to_the_same_end() {
         let life = Life::start(&case.namespace, faults);
         let end = case.end().await;
         life.end().await;
-        end.assert_is(&undisturbed().await.0, &format!("{status} to every write no. {every}"));
+        end.assert_is(
+            &undisturbed().await.0,
+            &format!("{status} to every write no. {every}"),
+        );
         case.namespace.give_back().await;
     })
     .await;

@@ -51,8 +51,8 @@ pub(crate) async fn wait(namespace: &Namespace, stage: &Stage) -> End {
     }
 }
 
-/// Waits until a run without thread is over.
-pub(crate) async fn wait_without_thread(namespace: &Namespace) {
+/// Waits until the run is over.
+pub(crate) async fn wait_for_run(namespace: &Namespace) {
     let over = async || {
         let run = namespace.api::<AgentRun>().get_opt(RUN).await.ok()??;
         run.status?.completion_time.map(drop)
@@ -80,7 +80,12 @@ fn conditions(conditions: &[Condition]) -> Vec<Value> {
     let mut all: Vec<_> = conditions
         .iter()
         .map(|condition| {
-            json!([condition.type_, condition.status, condition.reason, condition.observed_generation])
+            json!([
+                condition.type_,
+                condition.status,
+                condition.reason,
+                condition.observed_generation
+            ])
         })
         .collect();
     all.sort_by_key(Value::to_string);
@@ -122,17 +127,26 @@ fn pods(subtasks: &[SubTask], made: &BTreeMap<String, usize>) -> BTreeMap<String
             }
         }
     }
-    pods.extend(left.into_iter().map(|(name, count)| (format!("unknown Pod {name}"), count)));
+    pods.extend(
+        left.into_iter()
+            .map(|(name, count)| (format!("unknown Pod {name}"), count)),
+    );
     pods
 }
 
 fn subtask_counts(subtasks: &[SubTask], made: &BTreeMap<String, usize>) -> BTreeMap<String, usize> {
     let mut left = made.clone();
-    let counts = subtasks
-        .iter()
-        .map(|subtask| (subtask.spec.task.clone(), left.remove(&subtask.name_any()).unwrap_or(0)));
+    let counts = subtasks.iter().map(|subtask| {
+        (
+            subtask.spec.task.clone(),
+            left.remove(&subtask.name_any()).unwrap_or(0),
+        )
+    });
     let mut counts: BTreeMap<_, _> = counts.collect();
-    counts.extend(left.into_iter().map(|(name, count)| (format!("unknown SubTask {name}"), count)));
+    counts.extend(
+        left.into_iter()
+            .map(|(name, count)| (format!("unknown SubTask {name}"), count)),
+    );
     counts
 }
 
@@ -151,9 +165,22 @@ impl End {
     pub(crate) fn assert_well(&self) {
         assert_eq!(self.run["phase"], "Succeeded", "{self:#?}");
         assert_eq!(self.run["output"]["task"], "last", "{self:#?}");
-        let pods: Vec<_> = self.pods.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-        let expected = [("first 1", 1), ("last 1", 1), ("left 1", 1), ("right 1", 1), ("right 2", 1)];
+        let pods: Vec<_> = self
+            .pods
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect();
+        let expected = [
+            ("first 1", 1),
+            ("last 1", 1),
+            ("left 1", 1),
+            ("right 1", 1),
+            ("right 2", 1),
+        ];
         assert_eq!(pods, expected);
-        assert!(self.made.values().all(|count| *count == 1) && self.made.len() == 4, "{self:#?}");
+        assert!(
+            self.made.values().all(|count| *count == 1) && self.made.len() == 4,
+            "{self:#?}"
+        );
     }
 }

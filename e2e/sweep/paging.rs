@@ -29,10 +29,20 @@ async fn a_cache_has_as_many_objects_as_the_cluster_when_they_are_more_than_one_
     threads.buffer_unordered(32).collect::<()>().await;
     let (cache, writer) = Cache::<Thread>::new(|thread| vec![thread.spec.user.clone()]);
     let api = Api::namespaced(namespace.client.clone(), &namespace.name);
-    let filling = fill("threads", api, None, cache.clone(), writer, Watches::default(), |_| {});
+    let filling = fill(
+        "threads",
+        api,
+        None,
+        cache.clone(),
+        writer,
+        Watches::default(),
+        |_| {},
+    );
     let filled = async {
         let all = async || (cache.all().len() >= OBJECTS).then_some(());
-        namespace.wait_for("all objects in the cache", Duration::from_secs(60), all).await;
+        namespace
+            .wait_for("all objects in the cache", Duration::from_secs(60), all)
+            .await;
         assert_eq!(cache.all().len(), namespace.list::<Thread>().await.len());
         assert_eq!(cache.under("u").len(), OBJECTS);
         assert!(cache.get(&namespace.name, "t-1049").is_some());

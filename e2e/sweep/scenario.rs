@@ -19,9 +19,20 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// Cases that are under way at the same time, each in a namespace and with an operator of its own.
 const AT_ONCE: usize = 6;
 
+/// Whose the user data is.
+#[derive(Clone, Copy)]
+pub(crate) enum Data {
+    /// The run's.
+    OfRun,
+    /// A thread's, and stays.
+    OfThread,
+    /// A thread's, and goes with its last run.
+    OfThreadOnce,
+}
+
 /// `left` and `right` wait for `first`, `last` for both; `right` fails once. On a thread, so that its lock and its
 /// claim are among the writes.
-pub(crate) fn run(with_thread: bool) -> AgentRun {
+pub(crate) fn run(data: Data) -> AgentRun {
     let mut run = json!({
         "apiVersion": "agentrun.dev/v1alpha1", "kind": "AgentRun", "metadata": {"name": RUN},
         "spec": {
@@ -35,17 +46,22 @@ pub(crate) fn run(with_thread: bool) -> AgentRun {
             ],
         },
     });
-    if with_thread {
-        run["spec"]["userData"] = json!({"thread": "t"});
+    match data {
+        Data::OfRun => {}
+        Data::OfThread => run["spec"]["userData"] = json!({"thread": "t"}),
+        Data::OfThreadOnce => run["spec"]["userData"] = json!({"thread": "t", "onRelease": "Delete"}),
     }
     serde_json::from_value(run).expect("a run")
 }
 
-/// How the attempts of the diamond end.
+/// How the attempts of the diamond end. Of `left` and of the failure nobody knows whether a process is left: the lease,
+/// and the next attempt, wait until the Pod is gone.
 pub(crate) fn script(task: &str, attempt: i32) -> Option<Ending> {
+    let delivered = Ending::success(json!({"task": task, "attempt": attempt, "nothing": null}));
     match (task, attempt) {
-        ("right", 1) => Ending::failure(),
-        _ => Ending::success(json!({"task": task, "attempt": attempt, "nothing": null})),
+        ("left", _) => delivered.map(Ending::unproven),
+        ("right", 1) => Ending::failure().map(Ending::unproven),
+        _ => delivered,
     }
 }
 
@@ -59,10 +75,10 @@ pub(crate) struct Case {
 
 impl Case {
     /// Makes it, and the diamond in it.
-    pub(crate) async fn new(prefix: &str, with_thread: bool) -> Self {
+    pub(crate) async fn new(prefix: &str, data: Data) -> Self {
         let namespace = Namespace::new(prefix).await;
         let stage = Stage::start(&namespace, script).await;
-        namespace.create(&run(with_thread)).await;
+        namespace.create(&run(data)).await;
         Self { namespace, stage }
     }
 
@@ -77,7 +93,7 @@ pub(crate) async fn undisturbed() -> &'static (End, usize) {
     static REFERENCE: OnceCell<(End, usize)> = OnceCell::const_new();
     REFERENCE
         .get_or_init(|| async {
-            let case = Case::new("undisturbed", true).await;
+            let case = Case::new("undisturbed", Data::OfThread).await;
             let faults = Faults::none();
             let life = Life::start(&case.namespace, faults.clone());
             let end = case.end().await;

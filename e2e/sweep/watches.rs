@@ -1,7 +1,7 @@
 //! What the operator sees of the cluster comes late, twice, or not at all.
 
 use crate::operator::Life;
-use crate::scenario::{Case, for_each, undisturbed};
+use crate::scenario::{Case, Data, for_each, undisturbed};
 use agentrun_testkit::faults::{Action, Fault, Faults, Matcher, Which};
 use std::time::Duration;
 
@@ -9,10 +9,14 @@ use std::time::Duration;
 const KINDS: [&str; 4] = ["agentruns", "subtasks", "pods", "threads"];
 
 async fn ends_the_same(name: String, faults: Vec<Fault>) {
-    let case = Case::new("watch", true).await;
+    let case = Case::new("watch", Data::OfThread).await;
     let life = Life::start(&case.namespace, Faults::new(faults));
     let end = case.end().await;
-    assert_eq!(life.faults(), Vec::<String>::new(), "{name}: the health check complains");
+    assert_eq!(
+        life.faults(),
+        Vec::<String>::new(),
+        "{name}: the health check complains"
+    );
     life.end().await;
     end.assert_is(&undisturbed().await.0, &name);
     case.namespace.give_back().await;
@@ -23,7 +27,9 @@ async fn ends_the_same(name: String, faults: Vec<Fault>) {
 async fn stale_caches_lead_to_the_same_end_and_to_no_second_pod() {
     for_each(0..KINDS.len() + 2, |number| async move {
         // One kind alone is worse than all: then what is seen does not fit together.
-        let watches = KINDS.get(number).map_or_else(Matcher::watches, |kind| Matcher::watches().of(kind));
+        let watches = KINDS
+            .get(number)
+            .map_or_else(Matcher::watches, |kind| Matcher::watches().of(kind));
         let delay = Duration::from_millis([1500, 2000][number % 2]);
         let late = Fault::new(watches, Which::All, Action::Delay(delay));
         ends_the_same(format!("late watches, case {number}"), vec![late]).await;
@@ -36,7 +42,7 @@ async fn stale_caches_lead_to_the_same_end_and_to_no_second_pod() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crashes_under_stale_caches_lead_to_the_same_end_and_to_no_second_pod() {
     for_each(1..=4, |number| async move {
-        let case = Case::new("stale", true).await;
+        let case = Case::new("stale", Data::OfThread).await;
         let late = || {
             let delay = Action::Delay(Duration::from_secs(1));
             Fault::new(Matcher::watches(), Which::All, delay)
@@ -51,7 +57,10 @@ async fn crashes_under_stale_caches_lead_to_the_same_end_and_to_no_second_pod() 
         let life = Life::start(&case.namespace, Faults::new([late()]));
         let end = case.end().await;
         life.end().await;
-        end.assert_is(&undisturbed().await.0, &format!("crashes under late watches, case {number}"));
+        end.assert_is(
+            &undisturbed().await.0,
+            &format!("crashes under late watches, case {number}"),
+        );
         case.namespace.give_back().await;
     })
     .await;
@@ -81,7 +90,9 @@ async fn watches_that_break_again_and_again_lead_to_the_same_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_are_never_seen_lead_to_the_same_end() {
     for_each(0..=KINDS.len(), |number| async move {
-        let watches = KINDS.get(number).map_or_else(Matcher::watches, |kind| Matcher::watches().of(kind));
+        let watches = KINDS
+            .get(number)
+            .map_or_else(Matcher::watches, |kind| Matcher::watches().of(kind));
         let gap = Action::Gap {
             events: 1,
             hidden: Duration::from_millis(700),

@@ -3,8 +3,8 @@
 use crate::board::Name;
 use crate::bounds;
 use crate::metrics::Metrics;
-use agentrun_api::{Skill, SubTask};
 use agentrun_api::names::labels::GATEWAY;
+use agentrun_api::{Skill, SubTask};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt as _};

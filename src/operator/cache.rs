@@ -180,6 +180,31 @@ where
         self.write().remove(&(namespace.to_owned(), name.to_owned()));
     }
 
+    /// What we have written and the watch has not shown, each with its UID.
+    fn written(&self) -> Vec<(Key, Option<String>)> {
+        let state = self.read();
+        let unseen = state
+            .overlay
+            .iter()
+            .filter(|(key, _)| !state.objects.contains_key(*key));
+        unseen
+            .map(|(key, object)| (key.clone(), object.meta().uid.clone()))
+            .collect()
+    }
+
+    /// Forgets what a list does not have: what the watch has shown before, and what was written before the list was
+    /// asked for. What we have made since is younger than the list.
+    fn forget_missing(&self, listed: &BTreeSet<Key>, written: &[(Key, Option<String>)]) -> Vec<Arc<K>> {
+        let mut state = self.write();
+        let is_same = |(key, uid): &&(Key, Option<String>)| {
+            state.newest(key).is_some_and(|object| object.meta().uid == *uid)
+        };
+        let unseen = written.iter().filter(is_same).map(|(key, _)| key);
+        let known = state.objects.keys().chain(unseen);
+        let missing: BTreeSet<Key> = known.filter(|key| !listed.contains(*key)).cloned().collect();
+        missing.iter().filter_map(|key| state.remove(key)).collect()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State<K>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -259,7 +284,7 @@ pub async fn fill<K>(
     };
     let stream = watcher::watcher(api, config.timeout(WATCH_SECONDS)).default_backoff();
     let mut stream = std::pin::pin!(watches.follow(name, stream));
-    let mut listed: BTreeSet<Key> = BTreeSet::new();
+    let (mut listed, mut written) = (BTreeSet::new(), Vec::new());
     while let Some(event) = stream.next().await {
         let event = match event {
             Ok(event) => event,
@@ -274,22 +299,15 @@ pub async fn fill<K>(
         };
         writer.apply_watcher_event(&event);
         match event {
-            Event::Init => listed.clear(),
+            Event::Init => {
+                listed.clear();
+                written = cache.written();
+            }
             Event::InitApply(object) => {
                 listed.insert(key(&object));
             }
             Event::InitDone => {
-                let missing: Vec<_> = cache
-                    .read()
-                    .objects
-                    .keys()
-                    .filter(|key| !listed.contains(*key))
-                    .cloned()
-                    .collect();
-                let gone: Vec<_> = missing
-                    .iter()
-                    .filter_map(|key| cache.write().remove(key))
-                    .collect();
+                let gone = cache.forget_missing(&listed, &written);
                 let there = cache.store.state();
                 for object in &there {
                     cache.write().apply(object);
@@ -373,6 +391,19 @@ mod tests {
         );
         seen(&mut writer, 6);
         assert_eq!(version_of(&cache, "a"), Some(6));
+    }
+
+    #[test]
+    fn what_we_made_and_the_watch_never_showed_is_gone_when_a_later_list_lacks_it() {
+        // F093
+        let (cache, _writer) = Cache::new(index_by);
+        cache.wrote(object("before", 5, "x"));
+        let written = cache.written();
+        cache.wrote(object("meanwhile", 6, "x"));
+        let gone = cache.forget_missing(&BTreeSet::new(), &written);
+        assert_eq!(gone.len(), 1);
+        assert_eq!(version_of(&cache, "before"), None);
+        assert_eq!(version_of(&cache, "meanwhile"), Some(6), "the list is older");
     }
 
     #[test]

@@ -268,9 +268,15 @@ fn index_run(run: &AgentRun) -> Vec<String> {
 
 /// Threads by their claim: the end of a claim's last Pod concerns them.
 fn index_thread(thread: &Thread) -> Vec<String> {
-    let claim = thread.status.as_ref().and_then(|status| status.claim_name.as_ref());
+    let claim = thread
+        .status
+        .as_ref()
+        .and_then(|status| status.claim_name.as_ref());
     let namespace = thread.namespace().unwrap_or_default();
-    claim.map(|claim| format!("{namespace}/{claim}")).into_iter().collect()
+    claim
+        .map(|claim| format!("{namespace}/{claim}"))
+        .into_iter()
+        .collect()
 }
 
 fn index_pod(pod: &Pod) -> Vec<String> {
@@ -320,7 +326,13 @@ fn wake_thread_of_subtask(subtask: &SubTask, world: &World, threads: &Queue<Thre
         return;
     };
     let index = index_run(&run);
-    if index.is_empty() || world.subtasks.under(&run_ref.uid).iter().any(|child| has_lease(child)) {
+    if index.is_empty()
+        || world
+            .subtasks
+            .under(&run_ref.uid)
+            .iter()
+            .any(|child| has_lease(child))
+    {
         return;
     }
     for thread in index.iter().filter_map(|index| index.split_once('/')) {
@@ -330,7 +342,10 @@ fn wake_thread_of_subtask(subtask: &SubTask, world: &World, threads: &Queue<Thre
 
 /// The same for the last Pod on a claim.
 fn wake_threads_of_claim(pod: &Pod, world: &World, threads: &Queue<Thread>) {
-    let on_it = pod.labels().get(labels::CLAIM).map(|uid| world.pods.under(uid).len());
+    let on_it = pod
+        .labels()
+        .get(labels::CLAIM)
+        .map(|uid| world.pods.under(uid).len());
     if on_it != Some(0) {
         return;
     }

@@ -44,7 +44,7 @@ impl ReconcileError {
     pub fn pause(&self, failures: u32) -> Duration {
         match self {
             Self::Conflict | Self::Gone => Duration::from_millis(20 << failures.min(8)),
-            _ => Duration::from_millis(200 << failures.min(8)).min(Duration::from_secs(60)),
+            _ => Duration::from_millis(200 << failures.min(8)).min(Duration::from_mins(1)),
         }
     }
 

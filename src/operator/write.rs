@@ -10,7 +10,7 @@ use std::fmt::Debug;
 
 /// Replaces the status if nobody has written the object since it was read. A JSON patch, since a merge patch
 /// would take null members out of outputs.
-pub async fn status<K, S>(api: &Api<K>, read: &K, status: &S) -> Result<K, ReconcileError>
+pub(crate) async fn status<K, S>(api: &Api<K>, read: &K, status: &S) -> Result<K, ReconcileError>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
     S: Serialize,
@@ -23,7 +23,7 @@ where
 }
 
 /// Sets the finalizers if nobody has written the object since it was read.
-pub async fn finalizers<K>(api: &Api<K>, read: &K, finalizers: &[String]) -> Result<K, ReconcileError>
+pub(crate) async fn finalizers<K>(api: &Api<K>, read: &K, finalizers: &[String]) -> Result<K, ReconcileError>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -31,7 +31,12 @@ where
 }
 
 /// Sets one annotation if nobody has written the object since it was read.
-pub async fn annotation<K>(api: &Api<K>, read: &K, name: &str, value: &str) -> Result<K, ReconcileError>
+pub(crate) async fn annotation<K>(
+    api: &Api<K>,
+    read: &K,
+    name: &str,
+    value: &str,
+) -> Result<K, ReconcileError>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {

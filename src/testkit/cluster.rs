@@ -194,14 +194,24 @@ impl Namespace {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let list = self.api::<K>().list(&ListParams::default()).await;
-        list.unwrap_or_else(|error| panic!("list of {}: {error}", K::plural(&()))).items
+        list.unwrap_or_else(|error| panic!("list of {}: {error}", K::plural(&())))
+            .items
     }
 
     /// Looks until there is an answer. When the time is over, panics with everything that is in the namespace.
-    pub async fn wait_for<T>(&self, what: &str, deadline: Duration, look: impl AsyncFnMut() -> Option<T>) -> T {
+    pub async fn wait_for<T>(
+        &self,
+        what: &str,
+        deadline: Duration,
+        look: impl AsyncFnMut() -> Option<T>,
+    ) -> T {
         match poll(deadline, look).await {
             Some(found) => found,
-            None => panic!("{what}: not within {deadline:?} in {}\n{}", self.name, self.dump().await),
+            None => panic!(
+                "{what}: not within {deadline:?} in {}\n{}",
+                self.name,
+                self.dump().await
+            ),
         }
     }
 
@@ -214,7 +224,10 @@ impl Namespace {
         self.dump_kind::<Pod>(&mut text).await;
         self.dump_kind::<PersistentVolumeClaim>(&mut text).await;
         for event in self.list::<Event>().await {
-            let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
+            let (reason, message) = (
+                event.reason.unwrap_or_default(),
+                event.message.unwrap_or_default(),
+            );
             let about = event.involved_object.name.unwrap_or_default();
             text.push_str(&format!("event {about}: {reason}: {message}\n"));
         }

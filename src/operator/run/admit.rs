@@ -11,17 +11,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use std::time::Duration;
 
 /// Whether a run was admitted.
-pub fn is_admitted(status: &AgentRunStatus) -> bool {
+pub(super) fn is_admitted(status: &AgentRunStatus) -> bool {
     conditions::is_true(&status.conditions, kind::ADMITTED)
 }
 
 /// The first thing that is missing.
-pub fn waits_for(facts: &Admission) -> Option<(AdmittedReason, String)> {
+pub(super) fn waits_for(facts: &Admission) -> Option<(AdmittedReason, String)> {
     facts.missing.first().cloned()
 }
 
 /// Writes the admission into the draft.
-pub fn admit(draft: &mut Draft, run: &AgentRun, facts: &Admission, world: &World) {
+pub(super) fn admit(draft: &mut Draft, run: &AgentRun, facts: &Admission, world: &World) {
     let now = draft.now;
     draft.condition(kind::ADMITTED, Is::True, AdmittedReason::Valid.as_str(), "");
     let timeout = run
@@ -32,7 +32,7 @@ pub fn admit(draft: &mut Draft, run: &AgentRun, facts: &Admission, world: &World
     let timeout: Option<Duration> = timeout.and_then(|text| text.parse().ok());
     draft.status.start_time = Some(MicroTime(now));
     draft.status.deadline = timeout.map(|timeout| Time(now + timeout));
-    draft.status.files = facts.files.clone();
+    draft.status.files.clone_from(&facts.files);
     draft.status.phase = Some(RunPhase::Running);
     draft.status.waiting_for = None;
     draft.status.reason = None;

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Makes the sub-tasks of the plan; says whether there were any. One that exists with our owner is success.
-pub async fn create(world: &World, run: &AgentRun, plan: &RunPlan) -> Result<bool, ReconcileError> {
+pub(super) async fn create(world: &World, run: &AgentRun, plan: &RunPlan) -> Result<bool, ReconcileError> {
     let namespace = run.namespace().unwrap_or_default();
     let api: Api<SubTask> = Api::namespaced(world.operator.client.clone(), &namespace);
     let run_uid = run.uid().unwrap_or_default();
@@ -78,7 +78,7 @@ fn subtask(run: &AgentRun, namespace: &str, new: &NewSubTask) -> SubTask {
 
 /// Marks the sub-tasks that have to stop since a sibling failed. The mark carries its time, so that the patience with
 /// a stubborn one survives a restart.
-pub async fn stop(
+pub(super) async fn stop(
     world: &World,
     children: &[&SubTask],
     plan: &RunPlan,
@@ -106,7 +106,7 @@ pub async fn stop(
 }
 
 /// Writes the status if something other than time has changed. `Some` is when it may be written, if not yet.
-pub async fn update_status(
+pub(super) async fn update_status(
     world: &World,
     run: &AgentRun,
     draft: &Draft,
@@ -123,7 +123,11 @@ pub async fn update_status(
 }
 
 /// Writes the status and tells of the transition.
-pub async fn write_status(world: &World, run: &AgentRun, draft: &Draft) -> Result<AgentRun, ReconcileError> {
+pub(super) async fn write_status(
+    world: &World,
+    run: &AgentRun,
+    draft: &Draft,
+) -> Result<AgentRun, ReconcileError> {
     let api: Api<AgentRun> = Api::namespaced(
         world.operator.client.clone(),
         &run.namespace().unwrap_or_default(),

@@ -4,7 +4,9 @@ use super::draft::{self, Draft};
 use super::{apply, finish, owner_of_data};
 use crate::error::ReconcileError;
 use crate::world::World;
-use agentrun_api::{AgentRun, AgentRunSpec, FailedReason, ProgressingReason, RunPhase, Skill, SubTask, SubTaskPhase};
+use agentrun_api::{
+    AgentRun, AgentRunSpec, FailedReason, ProgressingReason, RunPhase, Skill, SubTask, SubTaskPhase,
+};
 use agentrun_core::plan::parsed::Expressions;
 use agentrun_core::plan::progress;
 use agentrun_core::plan::resolve::PinnedFunction;

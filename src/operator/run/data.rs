@@ -26,7 +26,7 @@ use std::sync::Arc;
 const DEFAULT_SIZE: &str = "1Gi";
 
 /// Takes the thread, if the run names one, and sees to the claim. `Some` says what has to be waited for.
-pub async fn take(
+pub(super) async fn take(
     world: &World,
     run: &Arc<AgentRun>,
     draft: &mut Draft,
@@ -112,6 +112,10 @@ async fn ensure_thread(
     );
     new.metadata.namespace = Some(namespace);
     new.metadata.finalizers = Some(vec![labels::IN_USE.to_owned()]);
+    new.metadata.labels = Some(BTreeMap::from([(
+        labels::MANAGED_BY.to_owned(),
+        labels::MANAGED_BY_VALUE.to_owned(),
+    )]));
     let made = match api.create(&PostParams::default(), &new).await {
         Err(error) if already_exists(&error) => api.get(name).await?,
         made => made?,

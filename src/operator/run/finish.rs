@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt as _};
 use std::time::Duration;
 
 /// Writes the terminal condition and the output into the draft.
-pub fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Option<FailedReason>) {
+pub(super) fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Option<FailedReason>) {
     let failed = plan.failed.join(", ");
     match (stop, end) {
         (Some(reason @ (FailedReason::Cancelled | FailedReason::Replaced)), _) => draft.cancelled(reason),
@@ -49,7 +49,7 @@ fn succeed(draft: &mut Draft, output: Option<RunOutput>) {
 }
 
 /// What is known of the claim.
-pub fn volume(world: &World, run: &AgentRun, draft: &mut Draft) {
+pub(super) fn volume(world: &World, run: &AgentRun, draft: &mut Draft) {
     let Some(name) = draft.status.claim_name.clone() else {
         return;
     };
@@ -73,7 +73,7 @@ pub fn volume(world: &World, run: &AgentRun, draft: &mut Draft) {
 }
 
 /// Deletes a finished run when its time is over.
-pub async fn expire(world: &World, run: &AgentRun, now: Timestamp) -> Result<Action, ReconcileError> {
+pub(super) async fn expire(world: &World, run: &AgentRun, now: Timestamp) -> Result<Action, ReconcileError> {
     let completed = run
         .status
         .as_ref()

@@ -18,7 +18,7 @@ use std::time::Duration;
 const BACKSTOP_AFTER: Duration = Duration::from_secs(30);
 
 /// What was read.
-pub struct Facts {
+pub(super) struct Facts {
     /// The sub-task, as new as it is known.
     pub subtask: Arc<SubTask>,
     /// Its run, if it is there with the right UID.
@@ -39,7 +39,11 @@ pub struct Facts {
 }
 
 /// Reads what the plan depends on.
-pub async fn read(world: &World, given: &Arc<SubTask>, now: Timestamp) -> Result<Facts, ReconcileError> {
+pub(super) async fn read(
+    world: &World,
+    given: &Arc<SubTask>,
+    now: Timestamp,
+) -> Result<Facts, ReconcileError> {
     let namespace = given.namespace().unwrap_or_default();
     let known = world.subtasks.get(&namespace, &given.name_any());
     let subtask = known
@@ -90,7 +94,7 @@ pub async fn read(world: &World, given: &Arc<SubTask>, now: Timestamp) -> Result
 
 impl Facts {
     /// As the plan takes them.
-    pub fn view(&self) -> SubTaskView<'_> {
+    pub(super) fn view(&self) -> SubTaskView<'_> {
         SubTaskView {
             uid: &self.uid,
             spec: &self.subtask.spec,

@@ -49,7 +49,9 @@ pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action,
     if !deletes_itself && live.iter().all(|run| !holds(run, &thread)) {
         status.active_run = None;
     }
-    if deletes_itself && idle && status.active_run.is_some() {
+    // One that we made may have lost its run before that took the lock.
+    let had_a_run = status.active_run.is_some() || is_ours(&thread);
+    if deletes_itself && idle && had_a_run {
         return match api
             .delete(&thread.name_any(), &DeleteParams::background())
             .await
@@ -63,6 +65,11 @@ pub async fn reconcile(thread: Arc<Thread>, world: Arc<World>) -> Result<Action,
         world.threads.wrote(write::status(&api, &*thread, &status).await?);
     }
     Ok(next)
+}
+
+/// Whether a run's reconcile made it, and no person.
+fn is_ours(thread: &Thread) -> bool {
+    thread.labels().get(labels::MANAGED_BY).map(String::as_str) == Some(labels::MANAGED_BY_VALUE)
 }
 
 fn holds(run: &agentrun_api::AgentRun, thread: &Thread) -> bool {

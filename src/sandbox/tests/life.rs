@@ -217,7 +217,10 @@ fn sigterm_ends_the_calls_and_says_so_before_the_executor_goes() {
     rustix::process::kill_process(executor, rustix::process::Signal::TERM).unwrap();
     let ended = sandbox.outcome(id).ended;
     assert_eq!(ended.end, ProcessEnd::Signalled { signal: 15 });
-    assert!(ended.stopped, "the runtime must not take it for the work's own end");
+    assert!(
+        ended.stopped,
+        "the runtime must not take it for the work's own end"
+    );
     assert!(sandbox.try_receive().is_none());
 }
 

@@ -63,7 +63,9 @@ impl Call {
         };
         let name = rest.get(1).map(|name| (*name).to_owned());
         let query = uri.query().unwrap_or_default();
-        let is_watch = query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"));
+        let is_watch = query
+            .split('&')
+            .any(|pair| matches!(pair, "watch=true" | "watch=1"));
         let verb = match *request.method() {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,

@@ -22,12 +22,8 @@ fn request(method: Method, uri: &str) -> Request<Body> {
 fn server(
     reached: &Arc<AtomicUsize>,
     events: &'static [&'static str],
-) -> impl Service<
-    Request<Body>,
-    Response = Response<Box<DynBody>>,
-    Error = BoxError,
-    Future: Send + 'static,
-> + Clone
+) -> impl Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError, Future: Send + 'static>
++ Clone
 + use<> {
     let reached = Arc::clone(reached);
     service_fn(move |_| {
@@ -75,8 +71,14 @@ fn requests_are_read_from_their_paths() {
         (pod.namespace.as_deref(), pod.name.as_deref()),
         (Some("ns"), Some("a"))
     );
-    let status = call(Method::PATCH, "/apis/agentrun.dev/v1alpha1/namespaces/ns/subtasks/a/status");
-    assert_eq!((status.verb, status.resource.as_str()), (Verb::Patch, "subtasks/status"));
+    let status = call(
+        Method::PATCH,
+        "/apis/agentrun.dev/v1alpha1/namespaces/ns/subtasks/a/status",
+    );
+    assert_eq!(
+        (status.verb, status.resource.as_str()),
+        (Verb::Patch, "subtasks/status")
+    );
     assert_eq!(call(Method::GET, "/api/v1/namespaces/ns").resource, "namespaces");
     assert_eq!(call(Method::GET, "/api/v1/nodes").verb, Verb::List);
     assert_eq!(call(Method::GET, "/api/v1/nodes/a").verb, Verb::Get);
@@ -85,7 +87,10 @@ fn requests_are_read_from_their_paths() {
 
 #[test]
 fn events_are_no_writes_unless_they_are_asked_for() {
-    let event = Call::of(&request(Method::POST, "/apis/events.k8s.io/v1/namespaces/ns/events"));
+    let event = Call::of(&request(
+        Method::POST,
+        "/apis/events.k8s.io/v1/namespaces/ns/events",
+    ));
     assert!(!Matcher::writes().matches(&event));
     assert!(Matcher::writes().of("events").matches(&event));
 }
@@ -105,7 +110,10 @@ async fn the_world_stops_after_the_write_that_the_script_names_and_before_its_an
     assert_eq!(reached.load(Ordering::SeqCst), 3, "the write has happened");
     let service = faults.layer(server(&reached, &[]));
     let later = service.oneshot(request(Method::GET, PODS));
-    assert!(futures::FutureExt::now_or_never(later).is_none(), "nothing is answered any more");
+    assert!(
+        futures::FutureExt::now_or_never(later).is_none(),
+        "nothing is answered any more"
+    );
     assert_eq!(reached.load(Ordering::SeqCst), 3);
     assert!(!second.is_finished());
     second.abort();
@@ -128,7 +136,11 @@ async fn a_lost_answer_reaches_the_server_and_a_broken_connection_does_not() {
 #[tokio::test]
 async fn chosen_requests_get_the_status_that_the_script_names() {
     let conflict = Action::Answer(StatusCode::CONFLICT);
-    let faults = Faults::new([Fault::new(Matcher::writes().of("pods"), Which::Every(2), conflict)]);
+    let faults = Faults::new([Fault::new(
+        Matcher::writes().of("pods"),
+        Which::Every(2),
+        conflict,
+    )]);
     let reached = Arc::default();
     let mut answers = Vec::new();
     for _ in 0..4 {
@@ -165,7 +177,12 @@ async fn a_watch_breaks_after_so_many_events() {
 async fn a_gap_hides_events_and_then_says_that_the_history_is_gone() {
     let hidden = Duration::from_secs(3);
     let start = Instant::now();
-    let seen = watched(Action::Gap { events: 1, hidden }, &["a\n", "b\n"]).await.unwrap();
-    assert!(seen.starts_with("a\n{") && seen.contains("410") && !seen.contains("b\n"), "{seen}");
+    let seen = watched(Action::Gap { events: 1, hidden }, &["a\n", "b\n"])
+        .await
+        .unwrap();
+    assert!(
+        seen.starts_with("a\n{") && seen.contains("410") && !seen.contains("b\n"),
+        "{seen}"
+    );
     assert_eq!(start.elapsed().as_secs(), 3);
 }

@@ -28,6 +28,8 @@ pub struct Ending {
     pub reason: SubTaskReason,
     /// Its output, where it has one.
     pub output: Option<Value>,
+    /// Whether the runtime has proven that no process is left, so that the lease may end before the Pod.
+    pub tree_is_empty: bool,
 }
 
 impl Ending {
@@ -37,6 +39,7 @@ impl Ending {
             outcome: Outcome::Success,
             reason: SubTaskReason::Completed,
             output: Some(output),
+            tree_is_empty: true,
         })
     }
 
@@ -46,7 +49,15 @@ impl Ending {
             outcome: Outcome::Error,
             reason: SubTaskReason::ExitCode,
             output: None,
+            tree_is_empty: true,
         })
+    }
+
+    /// The same, but processes may be left.
+    #[must_use]
+    pub fn unproven(mut self) -> Self {
+        self.tree_is_empty = false;
+        self
     }
 
     fn cancelled() -> Self {
@@ -54,6 +65,7 @@ impl Ending {
             outcome: Outcome::Cancelled,
             reason: SubTaskReason::Cancelled,
             output: None,
+            tree_is_empty: true,
         }
     }
 }
@@ -80,7 +92,9 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let stream = watcher(api, watcher::Config::default()).default_backoff().reflect(writer);
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .reflect(writer);
     let changed = Arc::clone(changed);
     let following = async move {
         let mut stream = std::pin::pin!(stream);
@@ -99,7 +113,11 @@ async fn serve(
     script: Script,
 ) {
     let status = subtask.status.clone().unwrap_or_default();
-    let newest = status.attempts.iter().enumerate().max_by_key(|(_, attempt)| attempt.number);
+    let newest = status
+        .attempts
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, attempt)| attempt.number);
     let open = newest.filter(|(_, attempt)| attempt.outcome.is_none() && status.outcome.is_none());
     let Some((place, attempt)) = open else {
         return;
@@ -120,7 +138,11 @@ async fn serve(
     let patch = serde_json::from_value(patch).expect("a JSON patch");
     let written = namespace
         .api::<SubTask>()
-        .patch_status(&subtask.name_any(), &PatchParams::default(), &Patch::<()>::Json(patch))
+        .patch_status(
+            &subtask.name_any(),
+            &PatchParams::default(),
+            &Patch::<()>::Json(patch),
+        )
         .await;
     // A test of the version that fails means that a newer object is on its way to us.
     match written {
@@ -133,21 +155,25 @@ async fn serve(
 fn is_stopped(subtask: &SubTask, run: Option<&AgentRun>) -> bool {
     let cancelled = |run: &AgentRun| {
         run.metadata.deletion_timestamp.is_some()
-            || run.status.as_ref().is_some_and(|status| status.cancel_requested_at.is_some())
+            || run
+                .status
+                .as_ref()
+                .is_some_and(|status| status.cancel_requested_at.is_some())
     };
     subtask.metadata.deletion_timestamp.is_some() || run.is_none_or(cancelled)
 }
 
 fn patch(subtask: &SubTask, place: usize, attempts: &[Attempt], ending: &Ending, stopped: bool) -> Value {
     let now = Timestamp::now();
-    let add = |path: &str, value: Value| json!({"op": "add", "path": format!("/status/{path}"), "value": value});
+    let add =
+        |path: &str, value: Value| json!({"op": "add", "path": format!("/status/{path}"), "value": value});
     let version = subtask.resource_version().unwrap_or_default();
     let mut patch = vec![
         json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}),
         add(&format!("attempts/{place}/outcome"), json!(ending.outcome)),
         add(&format!("attempts/{place}/reason"), json!(ending.reason.as_str())),
         add(&format!("attempts/{place}/finished"), json!(MicroTime(now))),
-        add("sandbox/processTreeEmpty", json!(true)),
+        add("sandbox/processTreeEmpty", json!(ending.tree_is_empty)),
     ];
     if let Some(output) = &ending.output {
         patch.push(add("output", output.clone()));

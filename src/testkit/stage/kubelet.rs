@@ -109,7 +109,11 @@ async fn bind(namespace: &Namespace, pod: &Pod) -> Result<(), kube::Error> {
         "metadata": {"name": pod.name_any(), "namespace": namespace.name},
         "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
     });
-    let path = format!("/api/v1/namespaces/{}/pods/{}/binding", namespace.name, pod.name_any());
+    let path = format!(
+        "/api/v1/namespaces/{}/pods/{}/binding",
+        namespace.name,
+        pod.name_any()
+    );
     let request = http::Request::post(path)
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(serde_json::to_vec(&binding).unwrap_or_default())

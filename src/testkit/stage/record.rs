@@ -36,12 +36,16 @@ impl Made {
 
 fn counts(uids: &Uids) -> BTreeMap<String, usize> {
     let uids = uids.lock().unwrap_or_else(PoisonError::into_inner);
-    uids.iter().map(|(name, uids)| (name.clone(), uids.len())).collect()
+    uids.iter()
+        .map(|(name, uids)| (name.clone(), uids.len()))
+        .collect()
 }
 
 pub(super) async fn start(namespace: &Namespace, made: &Arc<Made>, tasks: &mut JoinSet<()>) {
     let pods = from_now::<Pod>(namespace).await;
-    tasks.spawn(follow(namespace.api::<Pod>(), pods, Arc::clone(made), |made| &made.pods));
+    tasks.spawn(follow(namespace.api::<Pod>(), pods, Arc::clone(made), |made| {
+        &made.pods
+    }));
     let subtasks = from_now::<SubTask>(namespace).await;
     tasks.spawn(follow(
         namespace.api::<SubTask>(),
