@@ -17,7 +17,7 @@ pub(crate) const RUN: &str = "diamond";
 /// By then a run is over, whatever happened on its way. It takes 3 s when nothing happens and nobody else works.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// Cases that are under way at the same time, each in a namespace and with an operator of its own.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// Whose the user data is.
 #[derive(Clone, Copy)]
