@@ -19,7 +19,7 @@ use serde_json::json;
 async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     let namespace = Namespace::new("conflict").await;
     let stage = Stage::start(&namespace, script).await;
-    let mut suspended = run(Data::OfThread);
+    let mut suspended = run(Data::Thread);
     suspended.spec.suspend = Some(true);
     let uid = namespace.create(&suspended).await.uid().expect("a UID");
     let subtask = names::subtask_name(RUN, "first", &uid, None, None);
@@ -31,7 +31,7 @@ async fn a_pod_of_somebody_else_is_a_conflict_that_is_named_and_no_success() {
     .expect("a Pod");
     let theirs = namespace.create(&theirs).await;
     let faults = Faults::none();
-    let life = Life::start(&namespace, faults.clone());
+    let life = Life::start(&namespace, &faults);
     let go_on = Patch::Merge(json!({"spec": {"suspend": false}}));
     let runs = namespace.api::<AgentRun>();
     runs.patch(RUN, &PatchParams::default(), &go_on)
@@ -87,8 +87,8 @@ async fn a_quota_of_one_pod_is_waited_for_and_the_run_goes_on_when_it_is_free() 
         .wait_for("the quota is in force", DEADLINE, in_force)
         .await;
     let faults = Faults::none();
-    let life = Life::start(&namespace, faults.clone());
-    namespace.create(&run(Data::OfThread)).await;
+    let life = Life::start(&namespace, &faults);
+    namespace.create(&run(Data::Thread)).await;
     let waits = async || {
         let waiting = namespace
             .list::<SubTask>()

@@ -32,20 +32,20 @@ async fn a_run_that_is_deleted_after_any_write_while_the_operator_is_away_leaves
     let (_, writes) = undisturbed().await;
     for_each(1..=*writes, |write| async move {
         let data = if write % 2 == 0 {
-            Data::OfRun
+            Data::Run
         } else {
-            Data::OfThreadOnce
+            Data::ThreadOnce
         };
         let case = Case::new("deleted", data).await;
         let faults = Faults::new([Fault::new(Matcher::writes(), Which::Nth(write), Action::Stop)]);
-        let first = Life::start(&case.namespace, faults.clone());
+        let first = Life::start(&case.namespace, &faults);
         tokio::select! {
             () = faults.stopped() => {}
             () = crate::end::wait_for_run(&case.namespace) => {}
         }
         first.crash().await;
         delete(&case.namespace, &DeleteParams::background()).await;
-        let second = Life::start(&case.namespace, Faults::none());
+        let second = Life::start(&case.namespace, &Faults::none());
         nothing_remains(
             &case.namespace,
             &format!("deleted after write {write}: nothing remains"),
@@ -73,8 +73,8 @@ async fn a_run_that_is_deleted_after_any_write_while_the_operator_is_away_leaves
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_deleted_in_the_foreground_under_a_live_operator_leaves_nothing() {
     for_each(1..=6, |pods| async move {
-        let case = Case::new("foreground", Data::OfRun).await;
-        let life = Life::start(&case.namespace, Faults::none());
+        let case = Case::new("foreground", Data::Run).await;
+        let life = Life::start(&case.namespace, &Faults::none());
         let some = async || (case.stage.made().pods().len() >= pods.min(5)).then_some(());
         case.namespace.wait_for("the first Pods", DEADLINE, some).await;
         delete(&case.namespace, &DeleteParams::foreground()).await;

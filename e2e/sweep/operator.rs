@@ -30,10 +30,10 @@ pub(crate) struct Life {
 
 impl Life {
     /// Starts one whose way to the API server has these faults.
-    pub(crate) fn start(namespace: &Namespace, faults: Faults) -> Self {
+    pub(crate) fn start(namespace: &Namespace, faults: &Faults) -> Self {
         let metrics = Metrics::new().expect("metrics");
         let client =
-            client::build_over(namespace.config.clone(), metrics.clone(), None, &faults).expect("a client");
+            client::build_over(namespace.config.clone(), metrics.clone(), None, faults).expect("a client");
         let watches = Watches::default();
         let operator = Operator {
             events: Events::new(client.clone(), "sweep"),

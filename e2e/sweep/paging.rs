@@ -41,7 +41,7 @@ async fn a_cache_has_as_many_objects_as_the_cluster_when_they_are_more_than_one_
     let filled = async {
         let all = async || (cache.all().len() >= OBJECTS).then_some(());
         namespace
-            .wait_for("all objects in the cache", Duration::from_secs(60), all)
+            .wait_for("all objects in the cache", Duration::from_mins(1), all)
             .await;
         assert_eq!(cache.all().len(), namespace.list::<Thread>().await.len());
         assert_eq!(cache.under("u").len(), OBJECTS);

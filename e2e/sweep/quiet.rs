@@ -22,13 +22,13 @@ fn quiet() -> Duration {
 // F038, F095
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settled_run_causes_no_write_and_no_read() {
-    let case = Case::new("quiet", Data::OfThread).await;
+    let case = Case::new("quiet", Data::Thread).await;
     let faults = [Faults::none(), Faults::none()];
-    let first = Life::start(&case.namespace, faults[0].clone());
+    let first = Life::start(&case.namespace, &faults[0]);
     case.end().await;
     is_quiet("the operator that did the work", &faults[0]).await;
     first.end().await;
-    let second = Life::start(&case.namespace, faults[1].clone());
+    let second = Life::start(&case.namespace, &faults[1]);
     let watching = async || (faults[1].count(&Matcher::watches()) >= 8).then_some(());
     case.namespace
         .wait_for("all watches", Duration::from_secs(20), watching)

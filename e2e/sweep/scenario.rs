@@ -23,11 +23,11 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Copy)]
 pub(crate) enum Data {
     /// The run's.
-    OfRun,
+    Run,
     /// A thread's, and stays.
-    OfThread,
+    Thread,
     /// A thread's, and goes with its last run.
-    OfThreadOnce,
+    ThreadOnce,
 }
 
 /// `left` and `right` wait for `first`, `last` for both; `right` fails once. On a thread, so that its lock and its
@@ -47,9 +47,9 @@ pub(crate) fn run(data: Data) -> AgentRun {
         },
     });
     match data {
-        Data::OfRun => {}
-        Data::OfThread => run["spec"]["userData"] = json!({"thread": "t"}),
-        Data::OfThreadOnce => run["spec"]["userData"] = json!({"thread": "t", "onRelease": "Delete"}),
+        Data::Run => {}
+        Data::Thread => run["spec"]["userData"] = json!({"thread": "t"}),
+        Data::ThreadOnce => run["spec"]["userData"] = json!({"thread": "t", "onRelease": "Delete"}),
     }
     serde_json::from_value(run).expect("a run")
 }
@@ -93,9 +93,9 @@ pub(crate) async fn undisturbed() -> &'static (End, usize) {
     static REFERENCE: OnceCell<(End, usize)> = OnceCell::const_new();
     REFERENCE
         .get_or_init(|| async {
-            let case = Case::new("undisturbed", Data::OfThread).await;
+            let case = Case::new("undisturbed", Data::Thread).await;
             let faults = Faults::none();
-            let life = Life::start(&case.namespace, faults.clone());
+            let life = Life::start(&case.namespace, &faults);
             let end = case.end().await;
             let writes = faults.count(&agentrun_testkit::faults::Matcher::writes());
             life.end().await;

@@ -9,8 +9,8 @@ use std::time::Duration;
 const KINDS: [&str; 4] = ["agentruns", "subtasks", "pods", "threads"];
 
 async fn ends_the_same(name: String, faults: Vec<Fault>) {
-    let case = Case::new("watch", Data::OfThread).await;
-    let life = Life::start(&case.namespace, Faults::new(faults));
+    let case = Case::new("watch", Data::Thread).await;
+    let life = Life::start(&case.namespace, &Faults::new(faults));
     let end = case.end().await;
     assert_eq!(
         life.faults(),
@@ -42,7 +42,7 @@ async fn stale_caches_lead_to_the_same_end_and_to_no_second_pod() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crashes_under_stale_caches_lead_to_the_same_end_and_to_no_second_pod() {
     for_each(1..=4, |number| async move {
-        let case = Case::new("stale", Data::OfThread).await;
+        let case = Case::new("stale", Data::Thread).await;
         let late = || {
             let delay = Action::Delay(Duration::from_secs(1));
             Fault::new(Matcher::watches(), Which::All, delay)
@@ -50,11 +50,11 @@ async fn crashes_under_stale_caches_lead_to_the_same_end_and_to_no_second_pod() 
         for life in 1..=3 {
             let stop = Fault::new(Matcher::writes(), Which::Nth(number * 2 + life), Action::Stop);
             let faults = Faults::new([stop, late()]);
-            let life = Life::start(&case.namespace, faults.clone());
+            let life = Life::start(&case.namespace, &faults);
             faults.stopped().await;
             life.crash().await;
         }
-        let life = Life::start(&case.namespace, Faults::new([late()]));
+        let life = Life::start(&case.namespace, &Faults::new([late()]));
         let end = case.end().await;
         life.end().await;
         end.assert_is(

@@ -157,8 +157,8 @@ where
         let mut state = self.write();
         let key = key(&object);
         let known = state.newest(&key);
-        let stale = known.is_some_and(|known| version(&*known) >= version(&object));
-        if stale || state.gone.has(&object) {
+        let outdated = known.is_some_and(|known| version(&*known) >= version(&object));
+        if outdated || state.gone.has(&object) {
             return;
         }
         let object = Arc::new(object);

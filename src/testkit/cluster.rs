@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::missing_panics_doc,
     reason = "a test's helper says what is wrong by panicking"
 )]
 
@@ -15,7 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Config, Resource, ResourceExt as _};
 use serde::{Serialize, de::DeserializeOwned};
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +94,7 @@ async fn apply_definitions(client: &Client) {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let names: Vec<_> = agentrun_api::crds()
         .iter()
-        .map(|definition| definition.name_any())
+        .map(kube::ResourceExt::name_any)
         .collect();
     for definition in agentrun_api::crds() {
         let params = PatchParams::apply("agentrun-testkit").force();
@@ -229,7 +230,7 @@ impl Namespace {
                 event.message.unwrap_or_default(),
             );
             let about = event.involved_object.name.unwrap_or_default();
-            text.push_str(&format!("event {about}: {reason}: {message}\n"));
+            let _ = writeln!(text, "event {about}: {reason}: {message}");
         }
         text
     }
@@ -250,7 +251,7 @@ impl Namespace {
                 value["spec"] = serde_json::json!({"nodeName": value["spec"]["nodeName"]});
             }
             let yaml = serde_yaml::to_string(&value).unwrap_or_default();
-            text.push_str(&format!("--- {}\n{yaml}", K::kind(&())));
+            let _ = write!(text, "--- {}\n{yaml}", K::kind(&()));
         }
     }
 

@@ -3,6 +3,11 @@
 //!
 //! For tests only: outside [`faults`], whatever goes wrong panics with what was found, as an assertion does.
 
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "everything here panics when a test has failed: that is its use"
+)]
+
 pub mod cluster;
 pub mod faults;
 pub mod stage;

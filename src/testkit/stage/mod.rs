@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::missing_panics_doc,
     reason = "a test's helper says what is wrong by panicking"
 )]
 
