@@ -25,7 +25,6 @@ pub(super) async fn advance(
 ) -> Result<Option<Timestamp>, ReconcileError> {
     let uid = run.uid().unwrap_or_default();
     let suspended = run.spec.suspend == Some(true);
-    move_deadline(draft, suspended);
     let stop = stop_of(draft, &run.spec);
     let children = world.subtasks.under(&uid);
     let refs: Vec<&SubTask> = children.iter().map(|child| &**child).collect();
@@ -141,10 +140,15 @@ fn rests_since(draft: &Draft) -> Option<Timestamp> {
         .map(|condition| condition.last_transition_time.0)
 }
 
-/// A suspended run's deadline moves with the time that it was at rest.
-fn move_deadline(draft: &mut Draft, suspended: bool) {
-    let (Some(since), false) = (rests_since(draft), suspended) else {
-        return;
+/// A suspended run's deadline moves with the time that it was at rest. That is written down before anything starts:
+/// a sub-task that met the old deadline would be ended by it.
+pub(super) async fn resume(
+    world: &World,
+    run: Arc<AgentRun>,
+    draft: &mut Draft,
+) -> Result<Arc<AgentRun>, ReconcileError> {
+    let (Some(since), false) = (rests_since(draft), run.spec.suspend == Some(true)) else {
+        return Ok(run);
     };
     let paused = draft.now.duration_since(since);
     if let Some(deadline) = &mut draft.status.deadline {
@@ -152,6 +156,9 @@ fn move_deadline(draft: &mut Draft, suspended: bool) {
     }
     // It goes on: what follows in this round must not take it for resting any more.
     draft.progressing(RunPhase::Running, ProgressingReason::Running, None);
+    let run = Arc::new(apply::write_status(world, &run, draft).await?);
+    *draft = Draft::of(&run, draft.now);
+    Ok(run)
 }
 
 fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {

@@ -62,6 +62,7 @@ async fn advance(
         }
     };
     if admit::is_admitted(&draft.status) {
+        let run = children::resume(world, run, draft).await?;
         let next = children::advance(world, &run, draft, &expressions).await?;
         return Ok((run, next));
     }

@@ -4,7 +4,7 @@ use crate::error::ReconcileError;
 use crate::pods::{self, NodeState, read_pod};
 use crate::world::World;
 use agentrun_api::names::labels;
-use agentrun_api::{AgentRun, SubTask, SubTaskReason, SubTaskStatus};
+use agentrun_api::{AgentRun, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
 use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use agentrun_core::plan::subtask::{Decided, PodState, PodView, RunView, SubTaskView};
 use agentrun_core::settle::Stop;
@@ -127,7 +127,9 @@ fn run_view(run: &AgentRun) -> RunView {
         .map(|time| time.0);
     RunView::Live {
         stopped_at: cancelled.or_else(|| run.metadata.deletion_timestamp.as_ref().map(|time| time.0)),
-        suspended: run.spec.suspend == Some(true),
+        // Until its deadline has moved it is at rest, even if its spec lets it go on already.
+        suspended: run.spec.suspend == Some(true)
+            || status.is_some_and(|status| status.phase == Some(RunPhase::Suspended)),
         deadline: status
             .and_then(|status| status.deadline.as_ref())
             .map(|time| time.0),
