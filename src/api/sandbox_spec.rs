@@ -69,7 +69,7 @@ pub struct SecretItem {
 }
 
 /// A Secret of the namespace that the work may read. It reaches only the tasks that name it, in memory, and its
-/// values are blotted out of logs, transcripts and events.
+/// values are not blotted out of what the work itself prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::secret_use()))]
