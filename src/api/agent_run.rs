@@ -21,7 +21,7 @@ use crate::{
     kind = "AgentRun",
     plural = "agentruns",
     shortname = "ar",
-    category = "agentrun",
+    category = "agentrun-all",
     namespaced,
     status = "AgentRunStatus",
     derive = "PartialEq",

@@ -1,6 +1,7 @@
 //! The custom resources of AgentRun, and every text that stands in objects and on volumes.
 //!
-//! Group `agentrun.dev`, version `v1alpha1`; all namespaced, all in the category `agentrun`.
+//! Group `agentrun.dev`, version `v1alpha1`; all namespaced, all in the category `agentrun-all`
+//! (`agentrun` itself would shadow the singular name: `kubectl get agentrun NAME` asked for all six kinds).
 
 #![allow(
     clippy::duplicated_attributes,

@@ -15,7 +15,7 @@ use crate::{Conditions, KeyRef, common, rules};
     kind = "Model",
     plural = "models",
     shortname = "mo",
-    category = "agentrun",
+    category = "agentrun-all",
     namespaced,
     status = "ModelStatus",
     derive = "PartialEq",

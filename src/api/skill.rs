@@ -14,7 +14,7 @@ use crate::{Conditions, FunctionFiles, common, rules};
     kind = "Skill",
     plural = "skills",
     shortname = "sk",
-    category = "agentrun",
+    category = "agentrun-all",
     namespaced,
     status = "SkillStatus",
     derive = "PartialEq",

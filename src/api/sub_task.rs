@@ -19,7 +19,7 @@ use crate::{
     kind = "SubTask",
     plural = "subtasks",
     shortname = "st",
-    category = "agentrun",
+    category = "agentrun-all",
     namespaced,
     status = "SubTaskStatus",
     derive = "PartialEq",

@@ -14,7 +14,7 @@ use crate::{ClaimTemplate, Conditions, OnRelease, RunRef, common, rules};
     kind = "Thread",
     plural = "threads",
     shortname = "th",
-    category = "agentrun",
+    category = "agentrun-all",
     namespaced,
     status = "ThreadStatus",
     derive = "PartialEq",

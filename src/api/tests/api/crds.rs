@@ -62,12 +62,12 @@ fn names_are_the_documented_ones() {
     assert_eq!(
         names,
         [
-            "Namespaced agentruns AgentRun ar agentrun",
-            "Namespaced subtasks SubTask st agentrun",
-            "Namespaced threads Thread th agentrun",
-            "Namespaced sandboxpools SandboxPool sp agentrun",
-            "Namespaced skills Skill sk agentrun",
-            "Namespaced models Model mo agentrun",
+            "Namespaced agentruns AgentRun ar agentrun-all",
+            "Namespaced subtasks SubTask st agentrun-all",
+            "Namespaced threads Thread th agentrun-all",
+            "Namespaced sandboxpools SandboxPool sp agentrun-all",
+            "Namespaced skills Skill sk agentrun-all",
+            "Namespaced models Model mo agentrun-all",
         ]
     );
 }
