@@ -1,6 +1,7 @@
 //! Who is on the other end of a connection.
 
 use crate::bounds;
+use agentrun_api::names::objects::SANDBOX_SERVICE_ACCOUNT;
 use agentrun_protocol::channel::AUDIENCE;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use kube::api::{Api, PostParams};
@@ -92,7 +93,7 @@ fn identity(status: TokenReviewStatus) -> Result<PodIdentity, AuthError> {
     let user = status.user.unwrap_or_default();
     let account = user.username.unwrap_or_default();
     let account: Vec<&str> = account.split(':').collect();
-    let ["system", "serviceaccount", namespace, SERVICE_ACCOUNT] = account[..] else {
+    let ["system", "serviceaccount", namespace, SANDBOX_SERVICE_ACCOUNT] = account[..] else {
         return rejected("the token is of another account, expected service account agentrun-sandbox");
     };
     let extra = user.extra.unwrap_or_default();
@@ -106,8 +107,6 @@ fn identity(status: TokenReviewStatus) -> Result<PodIdentity, AuthError> {
         uid,
     })
 }
-
-const SERVICE_ACCOUNT: &str = "agentrun-sandbox";
 
 #[cfg(test)]
 #[path = "auth_tests.rs"]

@@ -2,11 +2,11 @@
 //! They have no owner, since runs share them.
 
 use crate::error::ReconcileError;
-use crate::pods::build::SERVICE_ACCOUNT;
 use crate::policies;
 use crate::world::World;
 use agentrun_api::EgressRule;
 use agentrun_api::names::labels;
+use agentrun_api::names::objects::SANDBOX_SERVICE_ACCOUNT;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -22,7 +22,7 @@ pub async fn ensure(
 ) -> Result<Result<(), String>, ReconcileError> {
     let name = policies::policy_name(egress);
     let (account_made, policy_made) = (
-        world.memory.is_made(namespace, SERVICE_ACCOUNT),
+        world.memory.is_made(namespace, SANDBOX_SERVICE_ACCOUNT),
         world.memory.is_made(namespace, &name),
     );
     if account_made && policy_made {
@@ -37,9 +37,13 @@ pub async fn ensure(
     let params = PatchParams::apply(labels::OPERATOR).force();
     if !account_made {
         let api: Api<ServiceAccount> = Api::namespaced(world.operator.client.clone(), namespace);
-        api.patch(SERVICE_ACCOUNT, &params, &Patch::Apply(account(namespace)))
-            .await?;
-        world.memory.made(namespace, SERVICE_ACCOUNT);
+        api.patch(
+            SANDBOX_SERVICE_ACCOUNT,
+            &params,
+            &Patch::Apply(account(namespace)),
+        )
+        .await?;
+        world.memory.made(namespace, SANDBOX_SERVICE_ACCOUNT);
     }
     let api: Api<NetworkPolicy> = Api::namespaced(world.operator.client.clone(), namespace);
     api.patch(&name, &params, &Patch::Apply(policy)).await?;
@@ -50,7 +54,7 @@ pub async fn ensure(
 fn account(namespace: &str) -> ServiceAccount {
     ServiceAccount {
         metadata: ObjectMeta {
-            name: Some(SERVICE_ACCOUNT.to_owned()),
+            name: Some(SANDBOX_SERVICE_ACCOUNT.to_owned()),
             namespace: Some(namespace.to_owned()),
             labels: Some(BTreeMap::from([(
                 labels::MANAGED_BY.to_owned(),

@@ -1,10 +1,10 @@
 //! What a leader does now and then besides reconciling: gauges, and taking back what namespaces need no more.
 
 use crate::error::ReconcileError;
-use crate::pods::build::SERVICE_ACCOUNT;
 use crate::run;
 use crate::world::World;
 use agentrun_api::names::labels;
+use agentrun_api::names::objects::SANDBOX_SERVICE_ACCOUNT;
 use agentrun_core::plan::run::has_lease;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -64,7 +64,7 @@ async fn sweep(world: &World) -> Result<(), ReconcileError> {
         let accounts: Api<ServiceAccount> = Api::namespaced(client(), &namespace);
         gone(
             accounts
-                .delete(SERVICE_ACCOUNT, &DeleteParams::default())
+                .delete(SANDBOX_SERVICE_ACCOUNT, &DeleteParams::default())
                 .await
                 .map(drop),
         )?;

@@ -4,6 +4,7 @@
 use crate::pods::{Injection, probe_pod};
 use crate::settings::Settings;
 use agentrun_api::names::labels::OPERATOR;
+use agentrun_api::names::objects::INJECTION_CONFIG_MAP;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -12,8 +13,6 @@ use kube::{Client, Error};
 use serde_json::json;
 use std::time::Duration;
 
-/// Where the answer for the current runtime image is kept, by its hash.
-pub const ANSWERS: &str = "agentrun-injection";
 /// How long a start may wait for the Pod; afterwards this process uses init containers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -46,7 +45,7 @@ async fn ask(client: &Client, settings: &Settings) -> Result<Injection, Error> {
     let answers: Api<ConfigMap> = Api::namespaced(client.clone(), &settings.namespace);
     let key = agentrun_core::names::h(20, &[&settings.runtime_image]);
     let known = answers
-        .get_opt(ANSWERS)
+        .get_opt(INJECTION_CONFIG_MAP)
         .await?
         .and_then(|map| map.data?.remove(&key));
     if let Some(known) = known.as_deref().and_then(read) {
@@ -60,11 +59,11 @@ async fn ask(client: &Client, settings: &Settings) -> Result<Injection, Error> {
     };
     if answer != Answer::Silent {
         let map = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ANSWERS}, "data": {key: write(chosen)},
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INJECTION_CONFIG_MAP}, "data": {key: write(chosen)},
         });
         answers
             .patch(
-                ANSWERS,
+                INJECTION_CONFIG_MAP,
                 &PatchParams::apply(OPERATOR).force(),
                 &Patch::Apply(&map),
             )

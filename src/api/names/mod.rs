@@ -1,7 +1,6 @@
 //! The texts that stand in objects, in environments and on volumes.
 
 pub mod conditions;
-pub mod env;
 pub mod labels;
 pub mod objects;
 pub mod paths;

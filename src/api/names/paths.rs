@@ -10,9 +10,6 @@ pub const WORKSPACE: &str = "/mnt/user-data/workspace";
 pub const OUTPUTS: &str = "/mnt/user-data/outputs";
 /// Root of the skills, one folder each.
 pub const SKILLS: &str = "/mnt/skills";
-/// Socket on which the runtime takes the executor's connection.
-pub const EXECUTOR_SOCKET: &str = "/run/agentrun/executor.sock";
-
 /// Folder of a thread on its claim: `users/USER/threads/THREAD`.
 ///
 /// `thread` is the run's UID for a run without a thread. Both are percent-encoded.

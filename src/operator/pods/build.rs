@@ -3,6 +3,7 @@
 use super::input::PodInput;
 use super::{containers, volumes};
 use agentrun_api::names::labels;
+use agentrun_api::names::objects::SANDBOX_SERVICE_ACCOUNT;
 use k8s_openapi::api::core::v1::{
     Affinity, Pod, PodAffinity, PodAffinityTerm, PodDNSConfig, PodSecurityContext, PodSpec,
 };
@@ -10,8 +11,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The account without any right whose token proves to the gateway which Pod speaks.
-pub const SERVICE_ACCOUNT: &str = "agentrun-sandbox";
 /// Annotation: name of the SubTask that the Pod was made for, for people.
 pub const SUBTASK: &str = "agentrun.dev/subtask";
 
@@ -80,7 +79,7 @@ fn spec(input: &PodInput<'_>) -> PodSpec {
         restart_policy: Some("Never".to_owned()),
         runtime_class_name: input.sandbox.runtime_class.clone(),
         security_context: Some(pod_security(input.platform.sandbox_uid)),
-        service_account_name: Some(SERVICE_ACCOUNT.to_owned()),
+        service_account_name: Some(SANDBOX_SERVICE_ACCOUNT.to_owned()),
         share_process_namespace: Some(false),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         volumes: Some(volumes::volumes(input)),

@@ -1,11 +1,12 @@
 //! The Pod that reads a skill which is a mount, as locked down as a sandbox: the runtime's container alone, no user code.
 
-use super::build::{SERVICE_ACCOUNT, no_dns, pod_security};
+use super::build::{no_dns, pod_security};
 use super::containers::{RUNTIME, RUNTIME_CPU, RUNTIME_MEMORY, RUNTIME_STORAGE, fixed, security};
 use super::volumes::{TOKEN_DIR, TOKEN_VOLUME, claim, image, mount, sub, token};
 use super::{Platform, SkillSource};
 use agentrun_api::ReadyReason;
 use agentrun_api::names::labels;
+use agentrun_api::names::objects::SANDBOX_SERVICE_ACCOUNT;
 use agentrun_core::skill::inspect::{Failure, InspectionPod};
 use agentrun_protocol::work::AttemptId;
 use agentrun_protocol::{environment, inspection};
@@ -89,7 +90,7 @@ pub fn inspection_pod(subject: &Subject<'_>, platform: &Platform) -> Option<Pod>
             enable_service_links: Some(false),
             restart_policy: Some("Never".to_owned()),
             security_context: Some(pod_security(platform.sandbox_uid)),
-            service_account_name: Some(SERVICE_ACCOUNT.to_owned()),
+            service_account_name: Some(SANDBOX_SERVICE_ACCOUNT.to_owned()),
             share_process_namespace: Some(false),
             termination_grace_period_seconds: Some(0),
             volumes: Some(vec![volume, token()]),

@@ -32,8 +32,10 @@ pub(super) struct Facts {
     blocked: Option<String>,
     decided: Option<Decided>,
     marked: Option<(Stop, Timestamp)>,
-    start_timeout: Duration,
-    timeout: Duration,
+    /// How long its start may take.
+    pub start_timeout: Duration,
+    /// How long an attempt may run.
+    pub timeout: Duration,
     keep_on_failure: Duration,
     backstop: bool,
 }

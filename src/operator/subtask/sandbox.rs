@@ -9,7 +9,6 @@ use crate::{fixtures, run};
 use agentrun_api::names::{labels, paths};
 use agentrun_api::{AgentRun, Resources, SubTask};
 use agentrun_core::names;
-use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
@@ -54,8 +53,6 @@ pub(super) async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<M
         )));
     };
     let (user, thread) = run::owner_of_data(run);
-    let duration = |text: Option<&agentrun_api::GoDuration>| text.and_then(|text| text.parse().ok());
-    let limits = run.spec.limits.clone().unwrap_or_default();
     let input = PodInput {
         name: names::pod_name(&subtask.name_any(), u32::try_from(attempt).unwrap_or_default()),
         namespace: namespace.clone(),
@@ -70,8 +67,8 @@ pub(super) async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<M
         skills,
         file_claims: file_claims(world, run, &namespace),
         timeouts: Timeouts {
-            start: duration(limits.start_timeout.as_ref()).unwrap_or(DEFAULT_START_TIMEOUT),
-            attempt: duration(subtask.spec.timeout.as_ref()).unwrap_or(DEFAULT_TIMEOUT),
+            start: facts.start_timeout,
+            attempt: facts.timeout,
         },
         platform: &installation.platform,
     };

@@ -7,6 +7,7 @@
 mod decide;
 mod issue;
 
+use agentrun_api::names::objects::{CA_SECRET, GATEWAY_TLS_SECRET};
 use decide::{AUTHORITY_LIFE, AuthorityStep, SERVING_LIFE, Serving, Span, authority_step, serving_is_due};
 use issue::Pair;
 use jiff::Timestamp;
@@ -16,11 +17,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt as _};
 use std::collections::BTreeMap;
-
-/// Secret of the authority.
-pub const AUTHORITY_SECRET: &str = "agentrun-ca";
-/// Secret of the gateway.
-pub const GATEWAY_SECRET: &str = "agentrun-gateway-tls";
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -83,10 +79,10 @@ async fn ensure_authorities(
     now: Timestamp,
 ) -> Result<(Authority, Option<Authority>), TlsError> {
     let fail = |source| TlsError::Secret {
-        name: AUTHORITY_SECRET,
+        name: CA_SECRET,
         source,
     };
-    let found = secrets.get_opt(AUTHORITY_SECRET).await.map_err(fail)?;
+    let found = secrets.get_opt(CA_SECRET).await.map_err(fail)?;
     let active = found
         .as_ref()
         .and_then(|secret| stored(secret, (CERTIFICATE, KEY), (FROM, TO)));
@@ -106,9 +102,7 @@ async fn ensure_authorities(
     };
     tracing::info!(?step, "the authority of the gateway's certificates changes");
     let secret = authority_secret(&active, next.as_ref());
-    store(secrets, AUTHORITY_SECRET, found, secret)
-        .await
-        .map_err(fail)?;
+    store(secrets, CA_SECRET, found, secret).await.map_err(fail)?;
     Ok((active, next))
 }
 
@@ -119,11 +113,11 @@ async fn ensure_serving(
     now: Timestamp,
 ) -> Result<(), TlsError> {
     let fail = |source| TlsError::Secret {
-        name: GATEWAY_SECRET,
+        name: GATEWAY_TLS_SECRET,
         source,
     };
     let issuer = agentrun_core::names::h(20, &[&authority.pair.certificate]);
-    let found = secrets.get_opt(GATEWAY_SECRET).await.map_err(fail)?;
+    let found = secrets.get_opt(GATEWAY_TLS_SECRET).await.map_err(fail)?;
     let serving = found.as_ref().and_then(|secret| {
         let stored = stored(secret, (CERTIFICATE, KEY), (FROM, TO))?;
         let issuer = secret.annotations().get(ISSUER)?.clone();
@@ -148,8 +142,8 @@ async fn ensure_serving(
         (TO, span.to.to_string()),
         (ISSUER, issuer),
     ];
-    let secret = secret(GATEWAY_SECRET, "kubernetes.io/tls", data, annotations);
-    store(secrets, GATEWAY_SECRET, found, secret)
+    let secret = secret(GATEWAY_TLS_SECRET, "kubernetes.io/tls", data, annotations);
+    store(secrets, GATEWAY_TLS_SECRET, found, secret)
         .await
         .map_err(fail)?;
     tracing::info!(until = %span.to, "the gateway has a new certificate");
@@ -172,7 +166,7 @@ fn authority_secret(active: &Authority, next: Option<&Authority>) -> Secret {
             (NEXT_TO, next.span.to.to_string()),
         ]);
     }
-    secret(AUTHORITY_SECRET, "Opaque", data, annotations)
+    secret(CA_SECRET, "Opaque", data, annotations)
 }
 
 fn secret(

@@ -1,14 +1,10 @@
 //! SHA-256 of bytes and files.
 
+pub use agentrun_core::digest::sha256_hex as sha256_of;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
 
 const BLOCK: usize = 64 * 1024;
-
-/// Lower-case hexadecimal SHA-256 of `bytes`.
-pub fn sha256_of(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
-}
 
 /// SHA-256 and length of all that `reader` gives. `go_on` is asked before each block; `None` when it said no.
 pub fn hash_of(mut reader: impl Read, mut go_on: impl FnMut() -> bool) -> io::Result<Option<(String, u64)>> {
