@@ -1,4 +1,5 @@
 use super::*;
+use agentrun_api::SubTaskSpec;
 use agentrun_api::{Retry, SandboxStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
