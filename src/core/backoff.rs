@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// No pause is longer (API.md).
+/// No pause is longer (docs/reference.md).
 pub const MAX_PAUSE: Duration = Duration::from_mins(5);
 
 /// The pause after the `failures`-th failure: `base`, doubled with each failure, at most [`MAX_PAUSE`], moved

@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time of an attempt whose sub-task says none (API.md: 30m).
+/// Time of an attempt whose sub-task says none (docs/reference.md).
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Why nothing is assigned.

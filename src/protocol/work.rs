@@ -190,7 +190,7 @@ pub struct Limits {
     pub processes: u32,
 }
 
-/// The most processes of one call (DESIGN §5 names the constant).
+/// The most processes of one call.
 pub const MAX_PROCESSES: u32 = 256;
 
 impl Limits {

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// A handshake that takes longer does not count (DETAILS, "Isolation probe").
+/// A handshake that takes longer does not count.
 const HANDSHAKE: Duration = Duration::from_millis(200);
 /// Between two rounds when something was open.
 const PAUSE: Duration = Duration::from_millis(100);

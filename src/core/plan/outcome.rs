@@ -5,7 +5,7 @@ use agentrun_api::{AcceptancePolicy, Outcome, SubTask, SubTaskReason, Threshold,
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The most JSON that a `forEach` task's collected output may have, in bytes (API.md).
+/// The most JSON that a `forEach` task's collected output may have, in bytes (docs/reference.md).
 pub const MAX_COLLECTED_BYTES: usize = 256 * 1024;
 
 /// How a task ended.

@@ -7,7 +7,7 @@ use agentrun_api::FileRef;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The largest output that an object carries, in bytes of JSON (API.md).
+/// The largest output that an object carries, in bytes of JSON (docs/reference.md).
 pub const MAX_INLINE_BYTES: usize = 16 * 1024;
 
 /// A run's output.

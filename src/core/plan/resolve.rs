@@ -7,10 +7,10 @@ use agentrun_api::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long an attempt may run when nothing says otherwise (API.md).
+/// How long an attempt may run when nothing says otherwise (docs/reference.md).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// How long starting may take when nothing says otherwise (API.md).
+/// How long starting may take when nothing says otherwise (docs/reference.md).
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// What is known of a function when its sub-task is made.

@@ -17,13 +17,13 @@ use agentrun_api::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many sub-tasks of a run may run at once when nothing says otherwise (API.md).
+/// How many sub-tasks of a run may run at once when nothing says otherwise (docs/reference.md).
 pub const DEFAULT_MAX_PARALLEL: usize = 5;
 
 /// The most items of a `forEach` that this version takes: one window.
 pub const MAX_ITEMS: usize = 200;
 
-/// The largest evaluated input that an object may carry, in bytes of JSON (API.md).
+/// The largest evaluated input that an object may carry, in bytes of JSON (docs/reference.md).
 pub const MAX_INPUT_BYTES: usize = 64 * 1024;
 
 /// The most sub-tasks that one round makes: a round stays short, the next follows at once.

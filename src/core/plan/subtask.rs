@@ -19,10 +19,10 @@ use std::time::Duration;
 /// SIGKILL, the rest is for the result to arrive.
 pub const STOP_BACKSTOP: Duration = Duration::from_secs(15);
 
-/// The runtime keeps the deadline; the operator steps in this much later (DESIGN §6).
+/// The runtime keeps the deadline; the operator steps in this much later.
 pub const DEADLINE_BACKSTOP: Duration = Duration::from_secs(30);
 
-/// A deletion that is unconfirmed for this long means that the node is lost (DESIGN §9).
+/// A deletion that is unconfirmed for this long means that the node is lost.
 pub const LOST_NODE_AFTER: Duration = Duration::from_mins(1);
 
 /// How often a Pod that waits for something is looked at again: some causes are final only after a while (an image

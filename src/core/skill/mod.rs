@@ -19,7 +19,7 @@ pub const FUNCTIONS_FILE: &str = "functions.yaml";
 /// The largest SKILL.md or functions.yaml that is read, in bytes.
 pub const MAX_TEXT: usize = 256 * 1024;
 
-/// Endings under which a function's program is looked for, in this order (DETAILS: `functions/NAME.{py,js,mjs,sh}`,
+/// Endings under which a function's program is looked for, in this order (`functions/NAME.{py,js,mjs,sh}`,
 /// or an executable).
 const PROGRAMS: [&str; 5] = [".py", ".js", ".mjs", ".sh", ""];
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Annotation: name of the SubTask that the Pod was made for, for people.
 pub const SUBTASK: &str = "agentrun.dev/subtask";
 
-/// What a Pod may live beyond start, work and keeping: time to post the result (DESIGN §4).
+/// What a Pod may live beyond start, work and keeping: time to post the result.
 const SLACK: Duration = Duration::from_mins(2);
 /// Seconds between SIGTERM and SIGKILL: the runtime cancels and posts within them.
 const GRACE_SECONDS: i64 = 10;

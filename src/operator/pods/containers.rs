@@ -27,14 +27,14 @@ struct Bounds {
     storage: (String, String),
 }
 
-/// The runtime is small and waits most of the time; DESIGN §4 fixes requests and memory. Its disk holds the skills
+/// The runtime is small and waits most of the time; its requests and memory are part of the design. Its disk holds the skills
 /// that came over the channel and its own log.
 pub(super) const RUNTIME_CPU: (&str, &str) = ("10m", "500m");
 pub(super) const RUNTIME_MEMORY: (&str, &str) = ("32Mi", "64Mi");
 pub(super) const RUNTIME_STORAGE: (&str, &str) = ("16Mi", "128Mi");
 /// The untrusted container writes nothing to the node's disk but its log: its root is read-only, `/tmp` is memory.
 const SANDBOX_STORAGE: (&str, &str) = ("16Mi", "128Mi");
-/// What the sandbox asks for, unless its limit is lower (DESIGN §4).
+/// What the sandbox asks for, unless its limit is lower.
 const SANDBOX_CPU_REQUEST_MILLIS: u64 = 100;
 const SANDBOX_MEMORY_REQUEST: u64 = 256 << 20;
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 
 /// How long the kubelet may try to pull an image before the attempt ends: a short outage of a registry survives.
 pub const PULL_GRACE: SignedDuration = SignedDuration::from_secs(60);
-/// A deletion that is not confirmed for so long means that nobody can confirm it (DESIGN §9).
+/// A deletion that is not confirmed for so long means that nobody can confirm it.
 pub const DELETION_GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What the caller knows of the Pod's node.

@@ -11,9 +11,9 @@ use agentrun_api::{
 };
 use std::time::Duration;
 
-/// CPU limit where nothing names one (DESIGN §4).
+/// CPU limit where nothing names one.
 const DEFAULT_CPU_MILLIS: u64 = 2000;
-/// Memory limit where nothing names one (DESIGN §4).
+/// Memory limit where nothing names one.
 const DEFAULT_MEMORY: u64 = 2 << 30;
 
 /// Everything that may say something about one sub-task's sandbox, highest first.

@@ -22,7 +22,7 @@ use kube::{Api, Resource, ResourceExt as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Size of a claim when nothing names one (API.md).
+/// Size of a claim when nothing names one (docs/reference.md).
 const DEFAULT_SIZE: &str = "1Gi";
 
 /// Takes the thread, if the run names one, and sees to the claim. `Some` says what has to be waited for.

@@ -22,7 +22,7 @@ use kube::runtime::controller::Action;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The status of a run is written at most twice a second while only numbers change (DESIGN §14).
+/// The status of a run is written at most twice a second while only numbers change.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 
 /// One round for one run.

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Not within this time of becoming leader does the operator's own deadline count (DESIGN §6).
+/// Not within this time of becoming leader does the operator's own deadline count.
 const BACKSTOP_AFTER: Duration = Duration::from_secs(30);
 
 /// What was read.

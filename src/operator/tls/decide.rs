@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Life of an authority (DESIGN §6).
+/// Life of an authority.
 pub(super) const AUTHORITY_LIFE: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-/// Life of a serving certificate (DESIGN §6).
+/// Life of a serving certificate.
 pub(super) const SERVING_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Certificates begin before they are made: clocks of nodes differ.
 pub(super) const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
