@@ -7,9 +7,11 @@ pub mod digest;
 pub mod expr;
 pub mod names;
 pub mod plan;
+pub mod schema;
 pub mod settle;
 pub mod skill;
 pub mod survives;
+pub mod text;
 
 mod decimal;
 mod json_scan;
