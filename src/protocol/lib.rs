@@ -13,6 +13,7 @@ pub mod frame;
 pub mod inspection;
 pub mod probe;
 pub mod result;
+pub mod tool;
 pub mod version;
 pub mod work;
 
