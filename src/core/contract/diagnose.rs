@@ -92,12 +92,25 @@ fn signalled(signal: i32, stderr: &str) -> Diagnosis {
             let name = signal_name(signal)
                 .map(|name| format!(" ({name})"))
                 .unwrap_or_default();
-            plain(
-                SubTaskReason::ExitCode,
-                format!("it was killed by signal {signal}{name}{}", last_words(stderr)),
-            )
+            // Runtimes abort themselves when an allocation fails, and say so first.
+            known(stderr, &format!("signal {signal}{name}")).unwrap_or_else(|| {
+                plain(
+                    SubTaskReason::ExitCode,
+                    format!("it was killed by signal {signal}{name}{}", last_words(stderr)),
+                )
+            })
         }
     }
+}
+
+/// What the last line that any rule knows says; `end` is how the process ended.
+fn known(stderr: &str, end: &str) -> Option<Diagnosis> {
+    let mut lines = stderr.lines().rev().take(LINES);
+    let found = lines.find_map(|line| RULES.iter().find_map(|rule| rule(line)))?;
+    Some(Diagnosis {
+        message: format!("{} ({end})", found.message),
+        ..found
+    })
 }
 
 fn signal_name(signal: i32) -> Option<&'static str> {
@@ -127,21 +140,12 @@ fn exited(code: i32, stderr: &str) -> Diagnosis {
             code: Some(word),
         };
     }
-    let known = stderr
-        .lines()
-        .rev()
-        .take(LINES)
-        .find_map(|line| RULES.iter().find_map(|rule| rule(line)));
-    match known {
-        Some(diagnosis) => Diagnosis {
-            message: format!("{} (exit code {code})", diagnosis.message),
-            ..diagnosis
-        },
-        None => plain(
+    known(stderr, &format!("exit code {code}")).unwrap_or_else(|| {
+        plain(
             SubTaskReason::ExitCode,
             format!("it ended with exit code {code}{}", last_words(stderr)),
-        ),
-    }
+        )
+    })
 }
 
 /// Each looks at one line of stderr; the last line that any of them knows decides.
@@ -222,7 +226,8 @@ fn open_files(line: &str) -> Option<Diagnosis> {
 }
 
 fn file_size(line: &str) -> Option<Diagnosis> {
-    contains(line, &["File too large", "EFBIG"]).then(|| file_too_large(&format!("`{}`", quote(line))))
+    contains(line, &["File too large", "EFBIG", "File size limit exceeded"])
+        .then(|| file_too_large(&format!("`{}`", quote(line))))
 }
 
 fn file_too_large(how: &str) -> Diagnosis {
@@ -262,6 +267,10 @@ fn memory(line: &str) -> Option<Diagnosis> {
             &[
                 "Cannot allocate memory",
                 "JavaScript heap out of memory",
+                "java.lang.OutOfMemoryError",
+                "runtime: out of memory",
+                "std::bad_alloc",
+                "memory allocation of ",
                 "ENOMEM",
             ],
         ))
@@ -311,11 +320,29 @@ fn quote(line: &str) -> String {
     cut(line.trim(), QUOTED)
 }
 
-/// The last line of stderr that says something.
+/// The last line of stderr that says something: not a frame of a stack, nor what a runtime adds below it.
 fn last_words(stderr: &str) -> String {
-    let line = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let lines = || {
+        let lines = stderr.lines().rev().map(str::trim);
+        lines.filter(|line| !line.is_empty())
+    };
+    let line = lines()
+        .take(LINES)
+        .find(|line| !is_beside_the_point(line))
+        .or_else(|| lines().next());
     line.map(|line| format!("; its stderr ends with `{}`", quote(line)))
         .unwrap_or_default()
+}
+
+fn is_beside_the_point(line: &str) -> bool {
+    let native_frame = || {
+        let number = line.split_once(": 0x").map(|(number, _)| number.trim());
+        number.is_some_and(|number| number.parse::<u16>().is_ok())
+    };
+    ["at ", "Node.js v", "note: run with"]
+        .iter()
+        .any(|start| line.starts_with(start))
+        || native_frame()
 }
 
 fn cut(text: &str, max: usize) -> String {

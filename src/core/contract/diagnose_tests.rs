@@ -205,3 +205,31 @@ fn messages_are_bounded() {
         assert!(diagnose(&ProcessEnd::Exited { code: 1 }, &stderr).message.len() < 500);
     }
 }
+
+#[test]
+fn the_cause_above_a_stack_is_quoted_and_not_its_frames() {
+    let node = "/s/f.js:1\nError: no such customer\n    at run (/s/f.js:1:2)\n    at [eval]:1:1\n\nNode.js v20.20.2\n";
+    exit(node, SubTaskReason::ExitCode, &["`Error: no such customer`"]);
+    exit(
+        "    at nothing else\n",
+        SubTaskReason::ExitCode,
+        &["`at nothing else`"],
+    );
+}
+
+#[test]
+fn a_runtime_that_aborts_for_want_of_memory_names_the_cap() {
+    let abort = ProcessEnd::Signalled { signal: 6 };
+    for stderr in [
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n 1: 0xb78db3 node::Abort\n",
+        "memory allocation of 1073741824 bytes failed\n",
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n",
+    ] {
+        check(
+            &abort,
+            stderr,
+            SubTaskReason::ExitCode,
+            &["max_memory_mb", "SIGABRT"],
+        );
+    }
+}

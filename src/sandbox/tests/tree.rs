@@ -35,6 +35,48 @@ fn a_double_fork_into_a_new_session_is_found() {
     assert_eq!(processes_with(&marker), 0);
 }
 
+/// A process whose every list is out of date: it forks and ends, and its child does the same.
+const RELAY: &str = "import os, sys, time
+os.setsid() if os.fork() == 0 else None
+print('ready', flush=True)
+end = time.time() + 20
+while time.time() < end:
+    if os.fork() > 0: os._exit(0)";
+
+// F042, F043
+#[test]
+fn a_process_that_forks_while_it_is_killed_does_not_get_away() {
+    let mut sandbox = Sandbox::start();
+    let marker = marker(5);
+    for kill in [true, false] {
+        let exec = sandbox.exec(&["python3", "-c", RELAY, &marker]);
+        let id = exec.id;
+        sandbox.send(&ToExecutor::Exec(Box::new(exec)));
+        if kill {
+            sandbox.wait_for_output(id, "ready");
+            sandbox.kill(id, Duration::ZERO);
+        }
+        assert!(sandbox.outcome(id).ended.tree_empty);
+        assert_eq!(processes_with(&marker), 0);
+    }
+}
+
+// F043
+#[test]
+fn a_stopped_grandchild_in_a_session_of_its_own_is_killed_too() {
+    let mut sandbox = Sandbox::start();
+    let marker = marker(6);
+    let exec = sandbox.shell(&format!(
+        "setsid sh -c 'trap \"\" TERM HUP; kill -STOP $$' {marker} & sleep 0.1; echo done"
+    ));
+    let outcome = sandbox.run(exec, b"").succeeded();
+    assert_eq!(
+        (outcome.text().as_str(), outcome.ended.killed_descendants),
+        ("done", 1)
+    );
+    assert_eq!(processes_with(&marker), 0);
+}
+
 // F109
 #[test]
 fn more_processes_than_allowed_end_the_call() {

@@ -9,5 +9,6 @@ mod gateway;
 mod inspect;
 mod life;
 mod real;
+mod troubles;
 mod work;
 mod world;

@@ -2,6 +2,7 @@
 
 use crate::gateway::Peer;
 use crate::world::{Runtime, World, command, function};
+use agentrun_protocol::channel::{ToGateway, ToRuntime};
 use agentrun_protocol::executor::ExpectedMount;
 use agentrun_protocol::result::{AttemptResult, Ending};
 use agentrun_protocol::work::{Assignment, Input};
@@ -11,10 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 /// A runtime with the real executor.
-struct Real {
-    world: World,
+pub(crate) struct Real {
+    pub(crate) world: World,
     peer: Peer,
     executor: Child,
+    attempts: i32,
     _runtime: Runtime,
 }
 
@@ -60,7 +62,7 @@ fn mounts() -> Vec<ExpectedMount> {
 }
 
 impl Real {
-    async fn start() -> Real {
+    pub(crate) async fn start() -> Real {
         let mut world = World::new().await;
         world.settings.sandbox.mounts = mounts();
         let runtime = world.start();
@@ -70,6 +72,7 @@ impl Real {
             world,
             peer,
             executor,
+            attempts: 0,
             _runtime: runtime,
         }
     }
@@ -79,7 +82,20 @@ impl Real {
         self.peer.result().await
     }
 
-    fn skill(&self, file: &str, text: &str) {
+    /// Runs as the next attempt in this Pod.
+    pub(crate) async fn next(&mut self, mut assignment: Assignment) -> AttemptResult {
+        self.attempts += 1;
+        assignment.id.attempt = self.attempts;
+        self.peer.assign(&assignment).await;
+        let ToGateway::Result { id, result } = self.peer.next().await else {
+            panic!("expected a result");
+        };
+        assert_eq!(id, assignment.id);
+        self.peer.say(ToRuntime::Ack(id)).await;
+        *result
+    }
+
+    pub(crate) fn skill(&self, file: &str, text: &str) {
         std::fs::create_dir_all(self.world.path("skills/skill")).unwrap();
         std::fs::write(self.world.path("skills/skill").join(file), text).unwrap();
     }
@@ -121,7 +137,7 @@ async fn function_result(file: &str, text: &str, input: serde_json::Value) -> At
 }
 
 #[track_caller]
-fn assert_output(result: &AttemptResult, output: serde_json::Value) {
+pub(crate) fn assert_output(result: &AttemptResult, output: serde_json::Value) {
     assert_eq!(
         result.ending,
         Ending::Success,
