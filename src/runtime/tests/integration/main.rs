@@ -8,6 +8,7 @@ mod executor;
 mod gateway;
 mod inspect;
 mod life;
+mod memory;
 mod real;
 mod troubles;
 mod work;

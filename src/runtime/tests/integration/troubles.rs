@@ -439,7 +439,7 @@ async fn memory_over_its_cap_names_the_cap_in_every_language() {
         (Compiled("memory"), Ending::Error, "ExitCode", memory),
     ];
     check_with(cases, |assignment| {
-        assignment.limits.memory_bytes = Some(128 << 20)
+        assignment.limits.memory_bytes = Some(128 << 20);
     })
     .await;
 }
