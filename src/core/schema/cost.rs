@@ -25,9 +25,8 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn visit(&mut self, schema: &'a Value, value: &Value, chain: usize) -> Option<()> {
-        let keywords = match schema {
-            Value::Object(keywords) => keywords,
-            _ => return self.pay(1),
+        let Value::Object(keywords) = schema else {
+            return self.pay(1);
         };
         self.pay(1 + keywords.len())?;
         let chain = chain.checked_sub(1)?;

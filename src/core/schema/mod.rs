@@ -61,6 +61,12 @@ pub enum SchemaError {
         /// The keyword.
         keyword: String,
     },
+    /// Applying it would take too long.
+    #[error(
+        "schema and value together ask for more than {MAX_STEPS} steps, or refer to themselves without end: simplify \
+         the schema"
+    )]
+    TooCostly,
     /// The library does not take it: it breaks the rules of its draft.
     #[error("this is no valid JSON Schema: {problem}")]
     Invalid {
@@ -99,19 +105,16 @@ impl Schema {
 
     /// What is wrong with `value`, each with its place as a JSON pointer; nothing when it is valid. At most
     /// [`MAX_MESSAGES`] messages of [`MAX_MESSAGE`] characters, and for large values only the first.
-    pub fn validate(&self, value: &Value) -> Vec<String> {
-        let Some(steps) = cost::steps(&self.source, value, MAX_STEPS) else {
-            return vec![format!(
-                "schema and value together ask for more than {MAX_STEPS} steps, or refer to themselves without end: \
-                 simplify the schema"
-            )];
-        };
+    ///
+    /// [`SchemaError::TooCostly`] when the two together ask for more than [`MAX_STEPS`]: then nothing is known.
+    pub fn validate(&self, value: &Value) -> Result<Vec<String>, SchemaError> {
+        let steps = cost::steps(&self.source, value, MAX_STEPS).ok_or(SchemaError::TooCostly)?;
         if steps > STEPS_WITH_ALL_MISTAKES {
             let first = self.validator.validate(value).err();
-            return first.iter().map(told).collect();
+            return Ok(first.iter().map(told).collect());
         }
         let mistakes = self.validator.iter_errors(value).take(MAX_MESSAGES);
-        mistakes.map(|mistake| told(&mistake)).collect()
+        Ok(mistakes.map(|mistake| told(&mistake)).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn messages(schema: Value, value: Value) -> Vec<String> {
-    Schema::compile(&schema).unwrap().validate(&value)
+    Schema::compile(&schema).unwrap().validate(&value).unwrap()
 }
 
 fn refusal(schema: Value) -> SchemaError {
@@ -156,8 +156,7 @@ fn no_schema_makes_more_work_than_allowed() {
         let Ok(schema) = Schema::compile(&schema) else {
             continue;
         };
-        let found = schema.validate(&value);
-        assert!(found[0].contains("steps"), "{found:?}");
+        assert_eq!(schema.validate(&value), Err(SchemaError::TooCostly));
     }
 }
 
