@@ -73,7 +73,6 @@ fn main() -> ExitCode {
         threads::a_busy_thread_rejects_or_is_taken_over_as_the_run_says,
         threads::a_thread_that_is_not_retained_goes_with_its_last_run,
         bad_input::every_mistake_is_refused_naming_its_field,
-        bad_input::egress_to_what_nobody_may_reach_starts_nothing,
         gitops::an_applied_example_shows_no_difference,
     ];
     tests.extend(trials![Mode::Alone;

@@ -135,6 +135,18 @@ impl Server {
         runtime
     }
 
+    /// A runtime that took attempt 1 from a gateway before this one.
+    async fn resumed(&self) -> Runtime {
+        let mut runtime = self.stranger(POD).await;
+        let mut hello = hello(CURRENT);
+        if let ToGateway::Hello { running, .. } = &mut hello {
+            *running = Some(id(1));
+        }
+        runtime.say(&hello).await;
+        assert_eq!(runtime.hear().await, ToRuntime::Welcome { protocol: CURRENT });
+        runtime
+    }
+
     /// A runtime that has said nothing yet.
     async fn stranger(&self, token: &str) -> Runtime {
         let (response, sender) = self.open(token).await;
@@ -206,6 +218,7 @@ fn hello(protocol: Version) -> ToGateway {
     ToGateway::Hello {
         protocol,
         runtime_digest: "sha256:0".into(),
+        running: None,
     }
 }
 
@@ -344,6 +357,39 @@ async fn work_that_the_object_gives_to_nobody_any_more_is_cancelled_when_a_runti
             grace_ms: 5000
         }
     );
+}
+
+#[tokio::test]
+async fn work_that_a_runtime_brings_along_goes_on_although_its_assignment_cannot_be_made_again() {
+    let unassignable = |o: &mut serde_json::Value| {
+        o["spec"]["command"] = json!(null);
+        o["spec"]["agent"] = json!({"prompt": "hello"});
+    };
+    let api = Api::default()
+        .on(GET_TASK, [Answer::ok(&subtask(unassignable))])
+        .on(PATCH_TASK, [Answer::ok(&subtask(|_| ()))]);
+    let server = Server::start(&api).await;
+    server.gateway.change(|board| {
+        board.put_run(run(|_| ()));
+        board.put_subtask(subtask(unassignable))
+    });
+    let mut runtime = server.resumed().await;
+    runtime.say(&ToGateway::Ping).await;
+    assert_eq!(runtime.hear().await, ToRuntime::Pong);
+    runtime.report(1).await;
+    assert_eq!(runtime.hear().await, ToRuntime::Ack(id(1)));
+    let patches = api.patches();
+    assert_eq!(patches.len(), 1, "{patches:?}");
+    assert!(patches[0].to_string().contains("Completed"), "{patches:?}");
+}
+
+#[tokio::test]
+async fn work_that_a_runtime_brings_along_and_that_is_over_is_cancelled() {
+    let over = subtask(|o| o["status"]["outcome"] = json!("Error"));
+    let server = Server::start(&Api::default().on(GET_TASK, [Answer::ok(&over)])).await;
+    server.gateway.change(|board| board.put_subtask(over));
+    let mut runtime = server.resumed().await;
+    assert!(matches!(runtime.hear().await, ToRuntime::Cancel { .. }));
 }
 
 #[tokio::test]

@@ -29,6 +29,9 @@ pub enum ToGateway {
         protocol: Version,
         /// Digest of the runtime's image, as it was told.
         runtime_digest: String,
+        /// The attempt that runs here, taken from an earlier connection.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        running: Option<AttemptId>,
     },
     /// The assignment was taken; the work starts.
     Taken(AttemptId),

@@ -146,7 +146,7 @@ impl Engine {
         let id = assignment.id.clone();
         if let Some(running) = &self.running {
             if running.id == id {
-                self.context.outbox.say(ToGateway::Taken(id));
+                self.context.outbox.taken(id);
             } else {
                 tracing::warn!(
                     uid = id.uid,
@@ -171,7 +171,7 @@ impl Engine {
             attempt = id.attempt,
             "taken"
         );
-        self.context.outbox.say(ToGateway::Taken(id.clone()));
+        self.context.outbox.taken(id.clone());
         let (stop, control) = Control::new();
         let task = tokio::spawn(attempt::run(Arc::clone(&self.context), *assignment, control));
         self.running = Some(Running { id, stop, task });

@@ -45,6 +45,8 @@ pub(super) struct Dialogue {
     jobs: JoinSet<Done>,
     gets: VecDeque<String>,
     sending: bool,
+    /// What the runtime had taken from an earlier stream: what has changed since does not end it.
+    resumed: Option<AttemptId>,
 }
 
 impl Dialogue {
@@ -57,6 +59,7 @@ impl Dialogue {
             jobs: JoinSet::new(),
             gets: VecDeque::new(),
             sending: false,
+            resumed: None,
         }
     }
 
@@ -77,6 +80,12 @@ impl Dialogue {
                 return Some(done);
             }
         }
+    }
+
+    /// Takes up an attempt that the runtime brought along, or ends it if the objects do not say that it runs here.
+    pub(super) fn resume(&mut self, id: AttemptId) {
+        self.check(id.clone());
+        self.resumed = Some(id);
     }
 
     /// Compares the board with what the runtime has been told.
@@ -231,6 +240,10 @@ impl Dialogue {
     pub(super) async fn finish(&mut self, done: Done) -> Result<(), SessionError> {
         match done {
             Done::Prepared(live, Ok(prepared)) => self.assign(&live, *prepared).await,
+            Done::Prepared(live, Err(_)) if self.resumed.as_ref() == Some(&live.id) => {
+                self.work.resume(live.id, Timestamp::now());
+                self.look().await
+            }
             Done::Prepared(live, Err(NotAssignable::Wait { what, or_else })) => {
                 self.wait(live.id, &what, or_else);
                 Ok(())

@@ -9,6 +9,7 @@ use crate::gateway::Gateway;
 use crate::text::chain;
 use agentrun_protocol::channel::{IDLE_MS, PING_MS, Refusal, ToGateway, ToRuntime};
 use agentrun_protocol::version::{self, Version};
+use agentrun_protocol::work::AttemptId;
 use bytes::Bytes;
 use http_body::Body;
 use std::sync::Arc;
@@ -71,8 +72,8 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let protocol = tokio::select! {
-        protocol = hello(inbox, &outbox) => protocol?,
+    let Hello { protocol, running } = tokio::select! {
+        hello = hello(inbox, &outbox) => hello?,
         () = gateway.stop.cancelled() => return Ok(()),
     };
     if !protocol.is_served() {
@@ -91,6 +92,9 @@ where
     let _connected = Connected::count(&gateway);
     tracing::info!(%protocol, "runtime connected");
     let mut dialogue = Dialogue::new(Arc::clone(&gateway), pod, outbox);
+    if let Some(id) = running {
+        dialogue.resume(id);
+    }
     dialogue.look().await?;
     let mut heard = Instant::now();
     loop {
@@ -124,9 +128,15 @@ where
     }
 }
 
+/// What a runtime says first.
+struct Hello {
+    protocol: Version,
+    running: Option<AttemptId>,
+}
+
 /// Waits for the hello, which comes when the executor answers: after the image of the sandbox is pulled. Until then the
 /// stream is kept alive from here.
-async fn hello<B>(inbox: &mut Inbox<B>, outbox: &Outbox) -> Result<Version, SessionError>
+async fn hello<B>(inbox: &mut Inbox<B>, outbox: &Outbox) -> Result<Hello, SessionError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
@@ -135,7 +145,7 @@ where
     loop {
         tokio::select! {
             first = inbox.next() => return match first? {
-                Some(ToGateway::Hello { protocol, .. }) => Ok(protocol),
+                Some(ToGateway::Hello { protocol, running, .. }) => Ok(Hello { protocol, running }),
                 _ => Err(SessionError::NotHello),
             },
             () = tokio::time::sleep(Duration::from_millis(PING_MS)) => outbox.send(&ToRuntime::Pong).await?,

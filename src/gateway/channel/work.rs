@@ -109,6 +109,17 @@ impl Work {
         self.stages.insert(id, stage);
     }
 
+    /// The runtime has this attempt from an earlier stream, and its assignment cannot be made again: it goes on
+    /// without new contents.
+    pub(crate) fn resume(&mut self, id: AttemptId, at: Timestamp) {
+        let stage = Stage::Assigned {
+            at,
+            allowed: Allowed::default(),
+            cancelled: false,
+        };
+        self.stages.insert(id, stage);
+    }
+
     /// Whether an assignment waits for something.
     pub(crate) fn is_waiting(&self) -> bool {
         self.stages

@@ -6,6 +6,7 @@ mod children;
 mod data;
 mod dereference;
 mod draft;
+mod egress;
 mod finish;
 
 use crate::error::ReconcileError;
@@ -69,6 +70,13 @@ async fn advance(
     if draft.status.cancel_requested_at.is_some() {
         draft.cancelled(draft::cancel_reason(&run.spec));
         return Ok((run, None));
+    }
+    if egress::is_asked_for(&run.spec) {
+        let forbidden = egress::forbidden(&run.spec, &world.installation()?.denied);
+        if !forbidden.is_empty() {
+            draft.refuse(&Validated::Invalid(forbidden));
+            return Ok((run, None));
+        }
     }
     let facts = dereference::admission(world, &run).await?;
     if let Some(wait) = admit::waits_for(&facts) {

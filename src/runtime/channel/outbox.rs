@@ -56,6 +56,8 @@ struct State {
     assigned: bool,
     /// For the session that is open now.
     passing: VecDeque<ToGateway>,
+    /// The attempt that runs; a gateway is told of it with the hello.
+    running: Option<AttemptId>,
     /// Ends of attempts, in order, until they are acknowledged.
     ends: Vec<(AttemptId, ToGateway)>,
     fetches: HashMap<String, Fetch>,
@@ -79,11 +81,23 @@ impl Outbox {
     pub fn post(&self, id: AttemptId, message: ToGateway) {
         {
             let mut state = lock(&self.state);
+            state.running.take_if(|running| *running == id);
             state.ends.retain(|(known, _)| *known != id);
             state.ends.push((id, message.clone()));
             state.pass(message);
         }
         self.changed.notify_one();
+    }
+
+    /// Says that `id` is taken, and tells it to every later gateway until its end is posted.
+    pub fn taken(&self, id: AttemptId) {
+        lock(&self.state).running = Some(id.clone());
+        self.say(ToGateway::Taken(id));
+    }
+
+    /// The attempt that runs.
+    pub(super) fn running(&self) -> Option<AttemptId> {
+        lock(&self.state).running.clone()
     }
 
     /// Lets connections say hello: from now on work can be done.

@@ -154,3 +154,15 @@ async fn a_fetch_that_a_broken_connection_cut_starts_again_from_the_first_byte()
     outbox.take(chunk(0, true, b"abcd"));
     assert_eq!(&*fetching.await.unwrap().unwrap(), b"abcd");
 }
+
+#[test]
+fn an_attempt_runs_from_when_it_is_taken_until_its_end_is_posted() {
+    let outbox = Outbox::default();
+    assert_eq!(outbox.running(), None);
+    outbox.taken(id(1));
+    assert_eq!(outbox.running(), Some(id(1)));
+    outbox.post(id(2), ToGateway::Ping);
+    assert_eq!(outbox.running(), Some(id(1)));
+    outbox.post(id(1), ToGateway::Ping);
+    assert_eq!(outbox.running(), None);
+}

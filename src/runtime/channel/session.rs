@@ -49,10 +49,6 @@ pub(super) async fn serve(
     events: &mpsc::Sender<Event>,
     welcomed: &mut bool,
 ) -> SessionEnd {
-    let hello = ToGateway::Hello {
-        protocol: version::CURRENT,
-        runtime_digest: runtime_digest.to_owned(),
-    };
     let mut session = Session {
         frames: connection.frames,
         inbox: Inbox {
@@ -62,10 +58,10 @@ pub(super) async fn serve(
         said: Instant::now(),
         heard: Instant::now(),
         _driver: connection.driver,
-        hello: Some(hello),
+        greeted: false,
         waiting: None,
     };
-    let end = session.run(outbox, events, welcomed).await;
+    let end = session.run(runtime_digest, outbox, events, welcomed).await;
     outbox.close();
     end
 }
@@ -76,8 +72,8 @@ struct Session {
     _driver: Task<()>,
     said: Instant,
     heard: Instant,
-    /// The first message, until it may be said.
-    hello: Option<ToGateway>,
+    /// Whether the first message has been said.
+    greeted: bool,
     /// The message that waits for room on the wire.
     waiting: Option<ToGateway>,
 }
@@ -85,6 +81,7 @@ struct Session {
 impl Session {
     async fn run(
         &mut self,
+        runtime_digest: &str,
         outbox: &Outbox,
         events: &mpsc::Sender<Event>,
         welcomed: &mut bool,
@@ -109,11 +106,16 @@ impl Session {
                     self.waiting = Some(message);
                     None
                 }
-                () = outbox.until_ready(), if self.hello.is_some() => {
-                    self.waiting = self.hello.take();
+                () = outbox.until_ready(), if !self.greeted => {
+                    self.greeted = true;
+                    self.waiting = Some(ToGateway::Hello {
+                        protocol: version::CURRENT,
+                        runtime_digest: runtime_digest.to_owned(),
+                        running: outbox.running(),
+                    });
                     None
                 }
-                () = sleep_until(ping), if self.waiting.is_none() && self.hello.is_none() => {
+                () = sleep_until(ping), if self.waiting.is_none() && self.greeted => {
                     self.waiting = Some(ToGateway::Ping);
                     None
                 }

@@ -10,6 +10,7 @@ import (
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/platforms"
 	"github.com/distribution/reference"
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -65,7 +66,9 @@ func loadArchive(ctx context.Context, client *containerd.Client, archive string)
 }
 
 // nameByDigest adds the names a Pod may use: the full form of the tag, as the kubelet spells it,
-// and the name by digest, which containerd itself adds to pulled images only.
+// and the name by digest, which containerd itself adds to pulled images only. The name by the
+// digest of the configuration is the one under which the kubelet mounts an image volume; containerd
+// drops it when another image takes over the tag.
 func nameByDigest(ctx context.Context, client *containerd.Client, image images.Image) (string, error) {
 	tagged, err := reference.ParseDockerRef(image.Name)
 	if err != nil {
@@ -73,6 +76,13 @@ func nameByDigest(ctx context.Context, client *containerd.Client, image images.I
 	}
 	byDigest, err := reference.WithDigest(reference.TrimNamed(tagged), image.Target.Digest)
 	if err != nil {
+		return "", err
+	}
+	config, err := image.Config(ctx, client.ContentStore(), platforms.Default())
+	if err != nil {
+		return "", err
+	}
+	if err := tag(ctx, client.ImageService(), image, config.Digest.String()); err != nil {
 		return "", err
 	}
 	for _, name := range []string{tagged.String(), byDigest.String()} {
