@@ -6,14 +6,14 @@ use crate::{privileges, seccomp, sys};
 use agentrun_protocol::executor::Exec;
 use agentrun_protocol::work::FileAccess;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The newest Landlock that this was written for.
-const NEWEST: u32 = 7;
+const NEWEST: u32 = 10;
 
 /// Devices that programs write to. `/dev/termination-log` and `/dev/mqueue` are none of them.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -35,7 +35,7 @@ pub(crate) fn confine(
         let fix = "the kernel has none; enable it (CONFIG_SECURITY_LANDLOCK, lsm=landlock) or set isolation: BestEffort";
         return Err(NotStarted::unconfined("Landlock", fix));
     }
-    seccomp::apply(exec.tcp).map_err(|error| NotStarted::unconfined("the seccomp filter", error))
+    seccomp::apply(exec.tcp, abi).map_err(|error| NotStarted::unconfined("the seccomp filter", error))
 }
 
 /// Lets the supervisor signal its own descendants only. Returns whether the kernel can do that.
@@ -51,7 +51,10 @@ pub(crate) fn confine_own_signals() -> bool {
 
 fn landlock(exec: &Exec, settings: &Settings, scratch: &Path, abi: u32) -> Result<(), RulesetError> {
     let version = version(abi);
-    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(version))?;
+    // All that this ABI has was asked of the kernel: what is missing all the same is an error.
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(version))?;
     if abi >= 4 && !exec.tcp {
         ruleset = ruleset.handle_access(AccessNet::from_all(version))?;
     }
@@ -133,7 +136,10 @@ fn version(abi: u32) -> ABI {
         4 => ABI::V4,
         5 => ABI::V5,
         6 => ABI::V6,
-        _ => ABI::V7,
+        7 => ABI::V7,
+        8 => ABI::V8,
+        9 => ABI::V9,
+        _ => ABI::V10,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::peer::Peer;
 use agentrun_protocol::Blob;
 use agentrun_protocol::executor::{MAX_OUTPUT_FILE, ToRuntime};
 use agentrun_protocol::frame::{FrameError, MAX_BLOB};
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use std::fs::File;
 use std::io::Read;
 
@@ -37,9 +37,10 @@ fn message(job: &Job, data: &[u8], last: bool, total: u64) -> ToRuntime {
 
 /// At most [`MAX_OUTPUT_FILE`] bytes, and the size of all.
 fn read(job: &Job, name: &str) -> Option<(Vec<u8>, u64)> {
-    // A link may name what the program could not read; a FIFO would never end.
+    // A link may name what the program could not read, also one in place of the folder; a FIFO would never end.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = open(job.scratch.join(name), flags, Mode::empty()).ok()?;
+    let folder = open(&job.scratch, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let file = openat(&folder, name, flags, Mode::empty()).ok()?;
     let stat = fstat(&file).ok()?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return None;

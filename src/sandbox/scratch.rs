@@ -39,6 +39,8 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let root = match rustix::fs::open(path, FOLDER, Mode::empty()) {
         Ok(root) => root,
         Err(Errno::NOENT) => return Ok(()),
+        // The program has put something else in its place: a file, or a link, which is not followed.
+        Err(Errno::NOTDIR | Errno::LOOP) => return Ok(rustix::fs::unlink(path)?),
         Err(Errno::ACCESS) => {
             chmodat(rustix::fs::CWD, path, Mode::RWXU, AtFlags::empty())?;
             rustix::fs::open(path, FOLDER, Mode::empty())?
@@ -146,6 +148,21 @@ mod tests {
         fs::set_permissions(&scratch, Permissions::from_mode(0o000)).unwrap();
         remove(&scratch).unwrap();
         assert!(!scratch.exists());
+        assert!(outside.join("keep").exists());
+    }
+
+    #[test]
+    fn what_was_put_in_place_of_the_folder_is_removed_and_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("keep"), "x").unwrap();
+        let place = parent.path().join("place");
+        symlink(&outside, &place).unwrap();
+        remove(&place).unwrap();
+        fs::write(&place, "x").unwrap();
+        remove(&place).unwrap();
+        assert!(place.symlink_metadata().is_err());
         assert!(outside.join("keep").exists());
     }
 

@@ -267,9 +267,9 @@ impl Executor {
                     self.runtime.send(&ToRuntime::Ended(ended))?;
                 }
                 // What its supervisor could not end, we can.
-                Relayed::Ended(ended) => return self.reset(Some(ended)),
-                Relayed::Lost => return self.reset(None),
-                Relayed::Running if overdue => return self.reset(None),
+                Relayed::Ended(ended) => return self.reset("could not end its call", Some(ended)),
+                Relayed::Lost => return self.reset("died", None),
+                Relayed::Running if overdue => return self.reset("hangs", None),
                 Relayed::Running => {}
             }
         }
@@ -277,8 +277,10 @@ impl Executor {
     }
 
     /// A supervisor died, or could not end its call, which is `unfinished` then: everything is killed.
-    fn reset(&mut self, unfinished: Option<Box<Ended>>) -> Result<(), ServeError> {
-        complain("a supervisor died, hangs or could not end its call; everything in the sandbox is killed");
+    fn reset(&mut self, why: &str, unfinished: Option<Box<Ended>>) -> Result<(), ServeError> {
+        complain(&format!(
+            "a supervisor {why}; everything in the sandbox is killed"
+        ));
         let empty = tree::fell(self.ground.contained, |_, _| {}).empty;
         if let Some(mut ended) = unfinished {
             self.calls.remove(&ended.id);

@@ -157,13 +157,13 @@ pub(crate) fn usage_of_children() -> Usage {
     }
 }
 
-/// Kills every process that this one may signal, but itself and PID 1, in one step that no fork escapes.
+/// Signals every process that this one may signal, but itself and PID 1, in one step that no fork escapes.
 ///
 /// The caller knows that these are only its own: it is PID 1 of a pid namespace, or confined to signals
 /// for its descendants.
-pub(crate) fn kill_everyone() {
+pub(crate) fn signal_everyone(signal: Signal) {
     // SAFETY: touches no memory.
-    unsafe { libc::kill(-1, libc::SIGKILL) };
+    unsafe { libc::kill(-1, signal.as_raw()) };
 }
 
 fn signal_set(signals: &[Signal]) -> libc::sigset_t {

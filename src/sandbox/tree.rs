@@ -154,10 +154,14 @@ pub(crate) fn fell(everyone: bool, mut seen: impl FnMut(Pid, WaitStatus)) -> Fel
                 empty,
             };
         }
+        if everyone {
+            // Who runs slows the list down, by seconds when there are hundreds, and makes it incomplete.
+            sys::signal_everyone(Signal::STOP);
+        }
         let living = descendants(SWEEP);
         killed.extend(living.iter().map(|process| process.pid));
         if everyone {
-            sys::kill_everyone();
+            sys::signal_everyone(Signal::KILL);
         }
         kill_with_groups(&living);
         let _ = poll(&mut [], Some(&ROUND));

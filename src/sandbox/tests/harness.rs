@@ -63,16 +63,20 @@ impl Sandbox {
 
     pub(crate) fn start_with(variables: &[(&str, &str)]) -> Sandbox {
         let mut sandbox = Sandbox::connect(variables);
-        let mounts = sandbox.mounts();
-        sandbox.send(&ToExecutor::Expect {
+        sandbox.greet();
+        sandbox
+    }
+
+    fn greet(&mut self) {
+        let mounts = self.mounts();
+        self.send(&ToExecutor::Expect {
             mounts,
             landlock_required: false,
         });
-        match sandbox.receive() {
-            ToRuntime::Ready { landlock_abi } => sandbox.landlock_abi = landlock_abi,
+        match self.receive() {
+            ToRuntime::Ready { landlock_abi } => self.landlock_abi = landlock_abi,
             other => panic!("expected Ready, got {other:?}"),
         }
-        sandbox
     }
 
     /// Expects a mount that is not there.
@@ -94,16 +98,28 @@ impl Sandbox {
     }
 
     fn connect(variables: &[(&str, &str)]) -> Sandbox {
+        Sandbox::connect_to(|folder, socket| {
+            let mut command = command(folder, socket);
+            command.envs(variables.iter().copied());
+            command
+        })
+    }
+
+    /// Starts what `executor` says, given the folder with `tmp` and `data` and the socket in it.
+    pub(crate) fn start_as(executor: impl FnOnce(&Path, &Path) -> Command) -> Sandbox {
+        let mut sandbox = Sandbox::connect_to(executor);
+        sandbox.greet();
+        sandbox
+    }
+
+    fn connect_to(executor: impl FnOnce(&Path, &Path) -> Command) -> Sandbox {
         let folder = tempfile::tempdir().unwrap();
         for name in ["tmp", "data/uploads", "data/workspace", "data/outputs"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
         let socket = folder.path().join("executor.sock");
         let listener = UnixListener::bind(&socket).unwrap();
-        let process = command(folder.path(), &socket)
-            .envs(variables.iter().copied())
-            .spawn()
-            .unwrap();
+        let process = executor(folder.path(), &socket).spawn().unwrap();
         let (connection, _) = listener.accept().unwrap();
         connection.set_read_timeout(Some(DEADLINE)).unwrap();
         Sandbox {
@@ -209,6 +225,26 @@ impl Sandbox {
                 other => panic!("unexpected while call {id} runs: {other:?}"),
             }
         }
+    }
+
+    /// The same, but the call is killed when it takes longer than `patience`. Returns whether it was.
+    pub(crate) fn outcome_within(&mut self, id: CallId, patience: Duration) -> (Outcome, bool) {
+        let (over, ended) = std::sync::mpsc::channel::<()>();
+        let mut connection = self.connection.try_clone().unwrap();
+        std::thread::scope(|scope| {
+            let killer = scope.spawn(move || {
+                let late = ended.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+                if late {
+                    let grace_ms = 2_000;
+                    let kill = encode(&ToExecutor::Kill { id, grace_ms }).unwrap();
+                    connection.write_all(&kill).unwrap();
+                }
+                late
+            });
+            let outcome = self.outcome(id);
+            drop(over);
+            (outcome, killer.join().unwrap())
+        })
     }
 
     /// Waits until the call has written this to stdout.

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod confinement;
+#[allow(dead_code, reason = "the hostile programs use the rest of it")]
 mod harness;
 mod life;
 mod limits;

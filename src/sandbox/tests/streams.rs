@@ -111,6 +111,18 @@ fn an_output_file_that_is_missing_or_a_link_counts_as_not_written() {
 }
 
 #[test]
+fn an_output_file_is_not_looked_for_where_the_folder_was_exchanged_for_a_link() {
+    let mut sandbox = Sandbox::start();
+    std::fs::write(sandbox.path("data/uploads/output.json"), "of somebody else").unwrap();
+    let uploads = sandbox.path("data/uploads");
+    let script = format!("mv $TMPDIR $TMPDIR.old; ln -s {} $TMPDIR", uploads.display());
+    let mut exec = sandbox.shell(&script);
+    exec.io_files = true;
+    assert_eq!(sandbox.run(exec, b"").succeeded().output_file, None);
+    assert!(uploads.join("output.json").exists());
+}
+
+#[test]
 fn a_call_that_waits_for_its_input_file_can_be_ended() {
     let mut sandbox = Sandbox::start();
     let mut exec = sandbox.exec(&["true"]);

@@ -1,0 +1,12 @@
+# Ends while a grandchild holds its output open and goes on writing.
+# forms: node local
+# expect: Success/Completed
+# require: first
+print("first", flush=True)
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        os.write(1, b"more\n" * 1000)
+        time.sleep(0.01)
+os._exit(0)
