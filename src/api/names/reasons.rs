@@ -298,7 +298,9 @@ reasons! {
         NoOutput,
         /// It wrote more than one JSON document.
         TrailingOutput,
-        /// What it wrote is no JSON document.
+        /// Its input does not fit the function's `input_schema`.
+        InvalidInput,
+        /// What it wrote is no JSON document, or does not fit the function's `output_schema`.
         InvalidOutput,
         /// It wrote more than is kept.
         OutputTooLarge,

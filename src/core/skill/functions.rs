@@ -1,5 +1,6 @@
 //! functions.yaml: what a skill's functions need.
 
+use crate::schema::Schema;
 use agentrun_api::{FunctionFiles, SkillFunction, WarmFunction};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,6 +12,17 @@ const MAX_FUNCTIONS: usize = 100;
 const MAX_MEMORY_MB: i32 = 1 << 20;
 /// The longest time that a function may declare, in seconds: a day.
 const MAX_TIMEOUT: i32 = 24 * 3600;
+/// The most processes of a warm function.
+const MAX_INSTANCES: i32 = 32;
+
+/// What a function takes and gives.
+#[derive(Debug, Default)]
+pub struct Schemas {
+    /// Of its input; without one, any JSON is taken.
+    pub input: Option<Schema>,
+    /// Of its output.
+    pub output: Option<Schema>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,11 +43,8 @@ struct Declared {
     max_open_files: Option<i32>,
     image: Option<String>,
     files: Option<Files>,
-    // Checked before and after a call once schemas are enforced; parsed so that a skill may carry them today.
-    #[serde(rename = "input_schema")]
-    _input_schema: Option<Value>,
-    #[serde(rename = "output_schema")]
-    _output_schema: Option<Value>,
+    input_schema: Option<Value>,
+    output_schema: Option<Value>,
     warm: Option<Warm>,
 }
 
@@ -60,7 +69,7 @@ pub(super) fn parse(
     find: &dyn Fn(&str) -> Option<String>,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<SkillFunction>, String> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let file = read(text)?;
     if file.functions.len() > MAX_FUNCTIONS {
         return Err(format!(
             "declares {} functions, at most {MAX_FUNCTIONS} are allowed",
@@ -77,11 +86,34 @@ pub(super) fn parse(
     functions.collect()
 }
 
+fn read(text: &str) -> Result<File, String> {
+    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The schemas of the function `name`; empty for one that is not declared.
+pub(super) fn schemas(text: &str, name: &str) -> Result<Schemas, String> {
+    let mut functions = read(text)?.functions.into_iter();
+    let declared = functions.find(|function| function.name == name);
+    declared.as_ref().map_or(Ok(Schemas::default()), compile)
+}
+
+fn compile(declared: &Declared) -> Result<Schemas, String> {
+    let one = |key: &str, schema: Option<&Value>| {
+        let compiled = schema.map(Schema::compile).transpose();
+        compiled.map_err(|error| format!("function {}: {key}: {error}", declared.name))
+    };
+    Ok(Schemas {
+        input: one("input_schema", declared.input_schema.as_ref())?,
+        output: one("output_schema", declared.output_schema.as_ref())?,
+    })
+}
+
 fn function(
     declared: Declared,
     find: &dyn Fn(&str) -> Option<String>,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<SkillFunction, String> {
+    compile(&declared)?;
     let name = declared.name;
     let name_fits = !name.is_empty()
         && name.len() <= 64
@@ -95,6 +127,15 @@ fn function(
     }
     within(&name, "max_memory_mb", declared.max_memory_mb, MAX_MEMORY_MB)?;
     within(&name, "timeout_sec", declared.timeout_sec, MAX_TIMEOUT)?;
+    if let Some(warm) = &declared.warm {
+        within(&name, "warm.instances", warm.instances, MAX_INSTANCES)?;
+        within(&name, "warm.maxCalls", warm.max_calls.unwrap_or(1), i32::MAX)?;
+        if !matches!(declared.files, None | Some(Files::None)) {
+            return Err(format!(
+                "function {name}: warm needs files: none, since its processes outlive the task whose files they saw"
+            ));
+        }
+    }
     let file = match declared.file {
         Some(file) if exists(&file) => file,
         Some(file) => return Err(format!("function {name}: its file {file} is not in the skill")),

@@ -5,6 +5,7 @@ mod functions;
 pub mod inspect;
 
 pub use frontmatter::{Frontmatter, MAX_DESCRIPTION, MAX_NAME};
+pub use functions::Schemas;
 
 use agentrun_api::SkillFunction;
 use sha2::{Digest as _, Sha256};
@@ -120,6 +121,11 @@ pub fn parse_folder(folder: &Folder<'_>) -> Result<ParsedSkill, SkillError> {
         functions,
         digest,
     })
+}
+
+/// The schemas of one function, from the content of [`FUNCTIONS_FILE`].
+pub fn schemas(functions: &[u8], name: &str) -> Result<Schemas, SkillError> {
+    functions::schemas(text(FUNCTIONS_FILE, functions)?, name).map_err(SkillError::Functions)
 }
 
 fn text<'a>(file: &'static str, bytes: &'a [u8]) -> Result<&'a str, SkillError> {

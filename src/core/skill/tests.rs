@@ -80,3 +80,48 @@ fn a_bomb_of_yaml_aliases_is_refused() {
     bomb.push_str("---\n");
     assert!(parse(&folder(&[("SKILL.md", &bomb)])).is_err());
 }
+
+fn declaring(rest: &str) -> Result<ParsedSkill, SkillError> {
+    let yaml = format!("functions:\n- {{name: add, max_memory_mb: 64, timeout_sec: 5, {rest}}}\n");
+    parse(&folder(&[
+        ("SKILL.md", SKILL),
+        ("functions.yaml", &yaml),
+        ("functions/add.py", ""),
+    ]))
+}
+
+#[test]
+fn a_bad_schema_makes_the_skill_invalid_and_names_its_function() {
+    let error = declaring("input_schema: {type: integre}")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("function add: input_schema: this is no valid JSON Schema"),
+        "{error}"
+    );
+    let remote = "output_schema: {$ref: \"https://example.com/s.json\"}";
+    let error = declaring(remote).unwrap_err().to_string();
+    assert!(
+        error.contains("function add: output_schema") && error.contains("#/$defs"),
+        "{error}"
+    );
+}
+
+#[test]
+fn schemas_are_those_of_the_function() {
+    let yaml = "functions:\n- {name: a, max_memory_mb: 1, timeout_sec: 1, input_schema: {type: integer}}\n\
+                - {name: b, max_memory_mb: 1, timeout_sec: 1}\n";
+    let a = schemas(yaml.as_bytes(), "a").unwrap();
+    assert!(a.output.is_none());
+    assert_eq!(a.input.unwrap().validate(&serde_json::json!("x")).len(), 1);
+    assert!(schemas(yaml.as_bytes(), "b").unwrap().input.is_none());
+}
+
+#[test]
+fn a_warm_function_has_bounds_and_sees_no_files() {
+    assert!(declaring("warm: {instances: 3, maxCalls: 100}").is_ok());
+    let error = |rest: &str| declaring(rest).unwrap_err().to_string();
+    assert!(error("warm: {instances: 33}").contains("warm.instances is 33, allowed are 1 to 32"));
+    assert!(error("warm: {instances: 1, maxCalls: 0}").contains("warm.maxCalls is 0"));
+    assert!(error("files: read, warm: {instances: 1}").contains("warm needs files: none"));
+}

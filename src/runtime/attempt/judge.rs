@@ -3,9 +3,11 @@
 use super::call::{EndedBy, Over};
 use super::output::{self, Placed};
 use super::record::Record;
+use super::schemas::check_output;
 use crate::store::evidence::Evidence;
 use agentrun_api::SubTaskReason;
 use agentrun_core::contract::{self, Call, Delivery, Judgement, Output};
+use agentrun_core::schema::Schema;
 use agentrun_protocol::executor::MAX_OUTPUT_FILE;
 use agentrun_protocol::result::Ending;
 use agentrun_protocol::work::Work;
@@ -40,12 +42,13 @@ pub(super) fn is_document(stdout: &[u8]) -> bool {
     contract::parse_stdout(stdout).is_ok()
 }
 
-/// Judges the call and puts its output in its place. `limit_ms` is the time that it had. Blocks.
+/// Judges the call by the contract and its function's `schema`, and puts its output in its place. `limit_ms` is the time that it had. Blocks.
 pub(super) fn judge(
     work: &Work,
     over: &Over,
     record: &Record,
     limit_ms: u64,
+    schema: Option<&Schema>,
     evidence: &Evidence,
 ) -> io::Result<Verdict> {
     let kept = record.stdout.head(MAX_DOCUMENT)?;
@@ -73,6 +76,14 @@ pub(super) fn judge(
         stderr: &record.stderr.ends().tail(super::record::ENDS),
     };
     let judgement = contract::judge(&call);
+    let unfit = schema.zip(judgement.output.as_ref());
+    let unfit = unfit.and_then(|(schema, output)| check_output(schema, output.value()));
+    if let Some(verdict) = unfit {
+        return Ok(Verdict {
+            exit_code: judgement.exit_code,
+            ..verdict
+        });
+    }
     let output = judgement
         .output
         .as_ref()

@@ -11,6 +11,8 @@ mod prepare;
 mod program;
 mod record;
 mod run;
+mod schemas;
 
 pub use context::{Context, Control, Stop};
 pub use run::{AttemptEnd, run};
+pub use schemas::Last as LastSchemas;

@@ -3,11 +3,13 @@
 use super::artifacts::{self, Listing};
 use super::context::Context;
 use super::input::{self, InputError, Source};
+use super::schemas::{SchemaError, check_input};
 use crate::store::Durability;
 use crate::store::copies::{self, Places};
 use crate::store::files::{self, FileError, Manner, beneath};
 use crate::store::volume::{self, VolumeError};
 use agentrun_api::SubTaskReason;
+use agentrun_core::skill::Schemas;
 use agentrun_protocol::probe::Isolation;
 use agentrun_protocol::work::{Assignment, FileRef};
 use std::io;
@@ -32,6 +34,8 @@ pub(super) enum PrepareError {
     File(#[from] FileError),
     #[error(transparent)]
     Input(#[from] InputError),
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
 }
 
 impl PrepareError {
@@ -41,6 +45,7 @@ impl PrepareError {
             Self::NotIsolated => SubTaskReason::NetworkNotIsolated,
             Self::Volume(_) | Self::File(FileError::Write { .. }) => SubTaskReason::VolumeNotWritable,
             Self::File(_) | Self::Input(_) => SubTaskReason::InputChanged,
+            Self::Schema(error) => error.reason(),
         }
     }
 }
@@ -51,6 +56,8 @@ pub(super) struct Prepared {
     pub(super) input: Source,
     /// `outputs` before the work.
     pub(super) before: Listing,
+    /// What a function takes and gives.
+    pub(super) schemas: Arc<Schemas>,
 }
 
 /// Writes files and skills, tests the volume, opens the input and waits for the isolation probe.
@@ -87,16 +94,31 @@ async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepar
             .ensure(&folders.skills, skill, &context.outbox)
             .await?;
     }
-    let (folders, work, value) = (folders.clone(), assignment.work.clone(), assignment.input.clone());
+    let (context, assignment) = (Arc::clone(context), assignment.clone());
+    let shared = Arc::clone(&context);
     let opened = crate::blocking(move || {
-        let before = artifacts::list(&folders.roots())?;
-        Ok((input::open(&work, value.as_ref(), &folders), before))
+        let before = artifacts::list(&context.settings.folders.roots())?;
+        Ok((checked_input(&context, &assignment), before))
     });
-    let (input, before) = opened.await.map_err(|error| volume_error(context, error))?;
+    let (input, before) = opened.await.map_err(|error| volume_error(&shared, error))?;
+    let (input, schemas) = input?;
     Ok(Prepared {
-        input: input?,
+        input,
         before,
+        schemas,
     })
+}
+
+/// Opens the input and, where the function says what it takes, checks it.
+fn checked_input(context: &Context, assignment: &Assignment) -> Result<(Source, Arc<Schemas>), PrepareError> {
+    let folders = &context.settings.folders;
+    let schemas = context.schemas.of(assignment, folders)?;
+    let input = input::open(&assignment.work, assignment.input.as_ref(), folders)?;
+    let input = match &schemas.input {
+        Some(schema) => check_input(schema, input)?,
+        None => input,
+    };
+    Ok((input, schemas))
 }
 
 async fn test_volume(context: &Context) -> Result<(), PrepareError> {

@@ -12,6 +12,7 @@ use crate::chain;
 use crate::store::evidence::Evidence;
 use crate::store::volume::VolumeError;
 use agentrun_api::SubTaskReason;
+use agentrun_core::skill::Schemas;
 use agentrun_protocol::result::{AttemptResult, Ending, Timing, Usage};
 use agentrun_protocol::work::{Assignment, Work};
 use std::io;
@@ -121,7 +122,10 @@ impl Attempt {
             cpu_ms: i64::try_from(over.ended.cpu_ms).unwrap_or(i64::MAX),
         };
         let process_tree_empty = over.ended.tree_empty;
-        let result = match self.collect(over, record, prepared.before).await {
+        let result = match self
+            .collect(over, record, prepared.before, prepared.schemas)
+            .await
+        {
             Ok(result) => result,
             Err(error) => blank(
                 Ending::Error,
@@ -140,7 +144,13 @@ impl Attempt {
     }
 
     /// Judges, hashes and places. Away from the timers, since all of it reads and writes files.
-    async fn collect(&self, mut over: Over, record: Record, before: Listing) -> io::Result<AttemptResult> {
+    async fn collect(
+        &self,
+        mut over: Over,
+        record: Record,
+        before: Listing,
+        schemas: Arc<Schemas>,
+    ) -> io::Result<AttemptResult> {
         if let Some(error) = over.evidence.take() {
             return Err(error);
         }
@@ -148,7 +158,14 @@ impl Attempt {
         let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
         let roots = self.context.settings.folders.roots();
         crate::blocking(move || {
-            let verdict = judge(&work, &over, &record, limit_ms, &evidence)?;
+            let verdict = judge(
+                &work,
+                &over,
+                &record,
+                limit_ms,
+                schemas.output.as_ref(),
+                &evidence,
+            )?;
             let until = std::time::Instant::now() + HASH_TIME;
             let artifacts = artifacts::changed(&roots, &before, until)?;
             Ok(assemble(verdict, artifacts))

@@ -10,6 +10,7 @@ mod inspect;
 mod life;
 mod memory;
 mod real;
+mod schemas;
 mod troubles;
 mod work;
 mod world;
