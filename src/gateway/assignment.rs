@@ -5,11 +5,12 @@ use crate::skills::travels;
 use agentrun_api::names::paths::UPLOADS;
 use agentrun_api::{
     AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork, GoDuration, SandboxPool,
-    SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, Work as ApiWork,
+    SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, WarmFunction,
+    Work as ApiWork,
 };
 use agentrun_core::names::source_folder;
 use agentrun_protocol::work::{
-    Assignment, AttemptId, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Work,
+    Assignment, AttemptId, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Warm, Work,
 };
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -175,6 +176,7 @@ fn function_work(
             Some(FunctionFiles::Read) => FileAccess::Read,
             Some(FunctionFiles::Write) => FileAccess::Write,
         },
+        warm: declared.warm.as_ref().map(warm),
     };
     Ok((work, limits, skills))
 }
@@ -197,6 +199,14 @@ fn skill_folders(
         wait(&what, Some(SubTaskReason::InputChanged.as_str()))
     };
     Ok(vec![facts.skill_files.ok_or_else(missing)?.clone()])
+}
+
+fn warm(declared: &WarmFunction) -> Warm {
+    let count = |number: i32| u32::try_from(number).unwrap_or(1).max(1);
+    Warm {
+        instances: count(declared.instances),
+        max_calls: declared.max_calls.map(count),
+    }
 }
 
 /// The program of a function; whoever parsed the skill filled it in.

@@ -118,12 +118,13 @@ fn a_function_comes_with_its_skill_and_its_own_limits() {
         name,
         file,
         files,
+        warm,
     } = &assigned.work
     else {
         panic!("{:?}", assigned.work)
     };
     assert_eq!((&**skill, &**name, &**file), ("math", "add", "functions/add.py"));
-    assert_eq!(*files, FileAccess::None);
+    assert_eq!((*files, *warm), (FileAccess::None, None));
     assert_eq!(assigned.limits.memory_bytes, Some(64 << 20));
     assert!(!assigned.tcp);
     let paths: Vec<_> = assigned.skills[0]
@@ -288,4 +289,19 @@ fn files_of_claims_are_copied_and_do_not_travel() {
         [("new/a.csv", "x/a.csv", Some("aa")), ("b.csv", "b.csv", None)]
     );
     assert_ne!(assignment.copies[0].folder, assignment.copies[1].folder);
+}
+
+#[test]
+fn a_warm_function_says_how_many_processes_there_may_be_and_for_how_many_calls() {
+    let mut case = Case::function(|_| ());
+    let skill = case.skill.as_mut().unwrap();
+    skill.status.as_mut().unwrap().functions[0].warm = Some(agentrun_api::WarmFunction {
+        instances: 3,
+        max_calls: Some(100),
+    });
+    let Work::Function { warm, .. } = case.resolve().unwrap().work else {
+        panic!("no function");
+    };
+    let warm = warm.unwrap();
+    assert_eq!((warm.instances, warm.max_calls), (3, Some(100)));
 }

@@ -43,6 +43,12 @@ pub enum ToExecutor {
         /// Milliseconds between the two signals.
         grace_ms: u64,
     },
+    /// A program that serves one request after another has answered: all that its pipes hold is sent, its private
+    /// temp folder is emptied, and [`ToRuntime::Rested`] follows.
+    Rest {
+        /// The call.
+        id: CallId,
+    },
 }
 
 /// One mount that the executor expects.
@@ -139,6 +145,16 @@ pub enum ToRuntime {
         last: bool,
         /// Size of the whole file; more than was sent when it is above [`MAX_OUTPUT_FILE`].
         total: u64,
+    },
+    /// What a program wrote before it was told to `Rest` was sent, and its private temp folder is empty.
+    #[serde(rename_all = "camelCase")]
+    Rested {
+        /// The call.
+        id: CallId,
+        /// Largest resident size of any of its processes since it last rested, in bytes.
+        peak_memory_bytes: u64,
+        /// User and system time of all its processes since they were started, in milliseconds.
+        cpu_ms: u64,
     },
     /// A call is over and nothing of it runs any more.
     Ended(Box<Ended>),

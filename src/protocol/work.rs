@@ -72,6 +72,10 @@ pub enum Work {
         file: String,
         /// Which user data the function sees.
         files: FileAccess,
+        /// Its processes stay and serve one call after another. Only with [`FileAccess::None`]: what outlives an
+        /// attempt must not reach the files of the next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warm: Option<Warm>,
     },
     /// A command, without a shell unless it names one.
     #[serde(rename_all = "camelCase")]
@@ -83,6 +87,22 @@ pub enum Work {
         working_dir: Option<String>,
     },
 }
+
+/// Processes that serve many calls: one JSON line in, one JSON line out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Warm {
+    /// How many there may be at once.
+    pub instances: u32,
+    /// After how many calls one is replaced; never when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u32>,
+}
+
+/// Variable that is `1` in a warm process.
+pub const WARM_VARIABLE: &str = "AGENTRUN_WARM";
+/// The first line of a warm process on stdout, when it can take calls.
+pub const WARM_READY: &str = r#"{"ready":true}"#;
 
 /// Access of the work to the user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

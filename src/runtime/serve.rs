@@ -1,6 +1,6 @@
 //! The runtime's life: one executor, one gateway, one attempt at a time.
 
-use crate::attempt::{self, AttemptEnd, Context, Control, LastSchemas, Stop};
+use crate::attempt::{self, AttemptEnd, Context, Control, LastSchemas, Pool, Stop};
 use crate::channel::{self, Event, Outbox, TlsError};
 use crate::executor::{self, AcceptError};
 use crate::probe::probe;
@@ -79,6 +79,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Re
         outbox,
         isolation,
         skills: Skills::default(),
+        warm: Pool::default(),
         schemas: LastSchemas::default(),
         volume_tested: AtomicBool::new(false),
     });

@@ -81,6 +81,8 @@ pub struct SeenFolders {
 pub struct Bounds {
     /// For the executor to connect and to answer.
     pub executor: Duration,
+    /// For a warm process to say that it can take calls.
+    pub warm_start: Duration,
     /// For the network to become isolated.
     pub isolation: Duration,
     /// Silence on stdout after which a whole document counts as complete.
@@ -97,6 +99,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Bounds {
             executor: EXECUTOR,
+            warm_start: Duration::from_secs(20),
             isolation: Duration::from_secs(10),
             quiet: Duration::from_secs(2),
             exit_grace: FUNCTION_EXIT_GRACE,

@@ -34,6 +34,7 @@ mod supervise;
 #[allow(unsafe_code)] // the one module with system calls that no crate wraps
 mod sys;
 mod tree;
+mod usage;
 mod work;
 
 pub use options::{Command, Settings, USAGE, UsageError, parse};

@@ -12,6 +12,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+/// How often a folder is looked at again while its owner lives; each round takes one level of folders.
+const ROUNDS: u32 = 64;
+
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -49,14 +52,33 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     };
     rustix::fs::fchmod(&root, Mode::RWXU)?;
     let mut moved = 0;
-    while !empty(&root, &root, &mut moved)? {}
+    while !empty(&root, &root, Owner::Gone, &mut moved)? {}
     rustix::fs::rmdir(path)?;
     Ok(())
 }
 
+/// Removes what is in a folder while its owner lives and may write to it: what it keeps from us, or makes
+/// meanwhile, stays.
+pub(crate) fn clear(path: &Path) -> io::Result<()> {
+    let root = rustix::fs::open(path, FOLDER, Mode::empty())?;
+    let mut moved = 0;
+    let mut rounds = 0;
+    while rounds < ROUNDS && !empty(&root, &root, Owner::Alive, &mut moved)? {
+        rounds += 1;
+    }
+    Ok(())
+}
+
+/// Whether somebody may change the folder meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Gone,
+    Alive,
+}
+
 /// Removes the files of `folder`. A nested folder moves to `root` if it is not there already; there it is
 /// emptied and removed. Returns whether nothing was left to do.
-fn empty(root: &OwnedFd, folder: &OwnedFd, moved: &mut u64) -> io::Result<bool> {
+fn empty(root: &OwnedFd, folder: &OwnedFd, owner: Owner, moved: &mut u64) -> io::Result<bool> {
     let mut nothing = true;
     let at_root = std::ptr::eq(root, folder);
     for (name, is_folder) in entries(folder)? {
@@ -65,11 +87,17 @@ fn empty(root: &OwnedFd, folder: &OwnedFd, moved: &mut u64) -> io::Result<bool> 
             ignore_missing(unlinkat(folder, &name, AtFlags::empty()))?;
             continue;
         }
-        // The name was seen as a folder; only its owner, who is gone, could have made it a link since.
-        ignore_missing(chmodat(folder, &name, Mode::RWXU, AtFlags::empty()))?;
+        // The name was seen as a folder; only its owner could have made it a link since, and the right of what
+        // that names would change.
+        if owner == Owner::Gone {
+            ignore_missing(chmodat(folder, &name, Mode::RWXU, AtFlags::empty()))?;
+        }
         if at_root {
-            let nested = openat(root, &name, FOLDER, Mode::empty())?;
-            empty(root, &nested, moved)?;
+            let nested = match openat(root, &name, FOLDER, Mode::empty()) {
+                Err(_) if owner == Owner::Alive => continue,
+                nested => nested?,
+            };
+            empty(root, &nested, owner, moved)?;
             ignore_missing(unlinkat(root, &name, AtFlags::REMOVEDIR))?;
         } else {
             move_up(root, folder, &name, moved)?;

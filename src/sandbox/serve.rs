@@ -165,7 +165,7 @@ impl Executor {
                 } => self.expect(&mounts, landlock_required)?,
                 ToExecutor::Exec(exec) => self.exec(*exec)?,
                 ToExecutor::Kill { id, grace_ms } => self.kill(id, Duration::from_millis(grace_ms)),
-                ToExecutor::Stdin { id, .. } => self.tell(id, &message),
+                ToExecutor::Stdin { id, .. } | ToExecutor::Rest { id } => self.tell(id, &message),
             }
         }
         Ok(())
@@ -322,7 +322,11 @@ fn relay(id: CallId, call: &mut Call, runtime: &mut Peer) -> Result<Relayed, Fra
             return Ok(if open { Relayed::Running } else { Relayed::Lost });
         };
         match message {
-            ToRuntime::Output { id: of, .. } | ToRuntime::OutputFile { id: of, .. } if of == id => {
+            ToRuntime::Output { id: of, .. }
+            | ToRuntime::OutputFile { id: of, .. }
+            | ToRuntime::Rested { id: of, .. }
+                if of == id =>
+            {
                 runtime.send(&message)?;
             }
             ToRuntime::Ended(ended) if ended.id == id => return Ok(Relayed::Ended(ended)),

@@ -2,7 +2,7 @@
 //! connection nor our memory.
 
 use agentrun_protocol::executor::MAX_STDIN;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::io::{Errno, pread, pwrite, write};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,6 +17,8 @@ pub(crate) struct Spool {
     written: u64,
     read: u64,
     complete: bool,
+    /// It has a name that the program may open.
+    named: bool,
 }
 
 /// Stdin could not be kept.
@@ -49,6 +51,7 @@ impl Spool {
             written: 0,
             read: 0,
             complete: false,
+            named: name.is_some(),
         })
     }
 
@@ -103,6 +106,49 @@ impl Spool {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.forget()
+    }
+
+    /// Begins anew when all was read, so that one request after another takes no more room than the largest.
+    fn forget(&mut self) -> io::Result<()> {
+        if self.has_more() || self.complete || self.named || self.written == 0 {
+            return Ok(());
+        }
+        ftruncate(&self.file, 0)?;
+        (self.written, self.read) = (0, 0);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+
+    #[test]
+    fn a_request_that_was_read_makes_room_for_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_reader, writer) = pipe().unwrap();
+        let mut spool = Spool::create(folder.path(), None).unwrap();
+        for _ in 0..3 {
+            spool.add(b"one\n", false, folder.path()).unwrap();
+            spool.feed(&writer).unwrap();
+            assert_eq!(
+                (spool.written, spool.has_more(), spool.is_drained()),
+                (0, false, false)
+            );
+        }
+        spool.add(b"", true, folder.path()).unwrap();
+        assert!(spool.is_drained());
+    }
+
+    #[test]
+    fn an_input_file_is_kept_when_it_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_reader, writer) = pipe().unwrap();
+        let mut spool = Spool::create(folder.path(), Some("input")).unwrap();
+        spool.add(b"one", false, folder.path()).unwrap();
+        spool.feed(&writer).unwrap();
+        assert_eq!(std::fs::read(folder.path().join("input")).unwrap(), b"one");
     }
 }

@@ -10,7 +10,7 @@ use crate::peer::{BUSY, Peer};
 use crate::spool::{Spool, SpoolError};
 use crate::tree::{self, Felled, Reaped};
 use crate::work::Work;
-use crate::{complain, confine, memory, millis, output_file, scratch, sys, timespec};
+use crate::{complain, confine, memory, millis, output_file, scratch, sys, timespec, usage};
 use agentrun_protocol::executor::{Ended, ProcessEnd, StartError, ToExecutor, ToRuntime};
 use agentrun_protocol::frame::FrameError;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,6 +21,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+/// Reads that empty a full pipe.
+const PIPE_READS: u32 = 4;
 
 /// Why a call cannot be supervised. PID 1 sees a supervisor that died, and resets the sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +71,8 @@ struct Supervisor {
     kill: Option<Kill>,
     refused_stdin: Option<SpoolError>,
     blocked_on_stdin: bool,
+    /// The program has answered a request, and its caller waits for us to clean up.
+    resting: bool,
 }
 
 /// An end that was asked for.
@@ -107,6 +112,7 @@ impl Supervisor {
             kill: None,
             refused_stdin: None,
             blocked_on_stdin: false,
+            resting: false,
         })
     }
 
@@ -168,6 +174,7 @@ impl Supervisor {
             self.listen()?;
             self.feed(&mut work);
             self.forward(&mut work)?;
+            self.rest(&mut work)?;
             sys::received(&self.signals);
             while let Reaped::One(pid, status) = tree::reap() {
                 work.saw(pid, status);
@@ -231,6 +238,7 @@ impl Supervisor {
                         ..earlier
                     });
                 }
+                ToExecutor::Rest { .. } => self.resting = true,
                 ToExecutor::Expect { .. } | ToExecutor::Exec(_) => {}
             }
         }
@@ -258,6 +266,33 @@ impl Supervisor {
                 output.forward(self.job.exec.id, &mut self.executor)?;
             }
         }
+        Ok(())
+    }
+
+    /// Between two requests: what was written so far belongs to the first, and so do the files.
+    fn rest(&mut self, work: &mut Work) -> Result<(), SuperviseError> {
+        if !std::mem::take(&mut self.resting) {
+            return Ok(());
+        }
+        for output in &mut work.outputs {
+            // A whole pipe. Who writes all the time would keep us here for ever.
+            let mut reads = 0;
+            while reads < PIPE_READS && output.forward(self.job.exec.id, &mut self.executor)? {
+                reads += 1;
+            }
+        }
+        if let Err(error) = scratch::clear(&self.job.scratch) {
+            complain(&format!(
+                "{} could not be emptied: {error}",
+                self.job.scratch.display()
+            ));
+        }
+        let usage = usage::since_last_time();
+        self.executor.send(&ToRuntime::Rested {
+            id: self.job.exec.id,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            cpu_ms: millis(usage.cpu),
+        })?;
         Ok(())
     }
 

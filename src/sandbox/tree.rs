@@ -54,6 +54,12 @@ pub(crate) struct Process {
     group: Option<Pid>,
 }
 
+impl Process {
+    pub(crate) fn pid(self) -> Pid {
+        self.pid
+    }
+}
+
 /// Living descendants, at most `most`: while a fork bomb grows, a whole list would always be too late.
 /// Zombies are left out: they run nothing and take no signal.
 pub(crate) fn descendants(most: usize) -> Vec<Process> {

@@ -3,10 +3,15 @@
 use agentrun_api::SubTaskReason;
 use agentrun_protocol::executor::ProcessEnd;
 use agentrun_protocol::result::Ending;
+use agentrun_protocol::work::WARM_READY;
 use serde_json::{Value, json};
 
 use super::diagnose::{Diagnosis, diagnose};
 use super::document::{ContractError, Document, parse};
+use super::tail::prefix;
+
+/// Bytes of stdout that a message shows.
+const SAID: usize = 80;
 
 /// What we did to the call ourselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +27,11 @@ pub enum EndedBy {
     Cancel,
     /// We ended it because it had written its one document and did not exit: the document counts.
     Lingering,
+    /// We ended it because it is to serve calls and did not say that it can, within so many milliseconds.
+    NotReady {
+        /// The time it had.
+        limit_ms: u64,
+    },
 }
 
 /// Where the output is.
@@ -120,6 +130,7 @@ fn without_exit_code<'a>(call: &Call<'a>) -> Judgement<'a> {
                 "it was cancelled".to_owned(),
             );
         }
+        EndedBy::NotReady { limit_ms } => return not_ready(limit_ms, call.delivery),
         EndedBy::Itself | EndedBy::Lingering => {}
     }
     if call.too_many_processes {
@@ -162,8 +173,27 @@ fn was_killed(end: &ProcessEnd) -> bool {
     )
 }
 
+fn not_ready<'a>(limit_ms: u64, delivery: Delivery<'_>) -> Judgement<'a> {
+    let said = match delivery {
+        Delivery::Stdout { kept, .. } if !kept.is_empty() => {
+            format!(", it begins with `{}`", prefix(kept, SAID).escape_ascii())
+        }
+        _ => ", it is empty".to_owned(),
+    };
+    let message = format!(
+        "its warm process did not say that it is ready within {}: the first line on stdout must be {WARM_READY}{said}; \
+         write that line when it can take calls, or leave out warm",
+        seconds(limit_ms)
+    );
+    ended(Ending::Error, SubTaskReason::StartFailed, message)
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03} s", milliseconds / 1000, milliseconds % 1000)
+}
+
 fn timeout<'a>(limit_ms: u64, blocked_on_stdin: bool) -> Judgement<'a> {
-    let seconds = format!("{}.{:03} s", limit_ms / 1000, limit_ms % 1000);
+    let seconds = seconds(limit_ms);
     if blocked_on_stdin {
         let message =
             format!("it was still waiting for input when its {seconds} were over; read stdin to its end");

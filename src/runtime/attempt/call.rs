@@ -8,6 +8,8 @@ use crate::executor::{Call, CallEvent, Link, Lost};
 use crate::settings::Bounds;
 use crate::task::Task;
 use agentrun_protocol::executor::{Ended, Exec, MAX_OUTPUT_FILE, ProcessEnd, Stream};
+use agentrun_protocol::work::WARM_READY;
+use serde_json::Value;
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -15,6 +17,9 @@ use tokio::time::{Instant, sleep_until};
 /// How long after the SIGKILL the executor may take to say that all is over. One that takes longer is
 /// taken for lost: the Pod's end is then the only proof.
 const LAST_WORD: Duration = Duration::from_secs(15);
+
+/// Bytes that a program may write before the line that says that it can take calls.
+const MAX_GREETING: usize = 1024;
 
 /// Who ended the work, when it did not end by itself. The first one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub(super) enum EndedBy {
     Cancel,
     /// A function had written its document and did not exit.
     Complete,
+    /// It is to serve calls and did not say that it can.
+    NotReady,
     /// Its log could not be written any more.
     Evidence,
 }
@@ -48,6 +55,33 @@ pub(super) struct Terms {
     pub(super) contract: bool,
 }
 
+/// What is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// The end of the program.
+    End,
+    /// The line that says that it can take calls, which must come by then.
+    Ready(Instant),
+    /// The line that answers one call.
+    Answer,
+}
+
+/// How the wait ended.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// With the end of the program.
+    Over(Over),
+    /// It can take calls.
+    Ready,
+    /// It has answered, and nothing of the answer is left anywhere.
+    Answered {
+        /// Largest resident size meanwhile, in bytes.
+        peak_memory_bytes: u64,
+        /// Processor time since the program's start, in milliseconds.
+        cpu_ms: u64,
+    },
+}
+
 /// Runs `exec` to its end.
 pub(super) async fn run(
     link: &Link,
@@ -57,10 +91,26 @@ pub(super) async fn run(
     record: &mut Record,
     control: &mut Control,
 ) -> Result<Over, Lost> {
-    let call = link.call(exec).await?;
+    let mut call = link.call(exec).await?;
     let _feeder = Task::spawn(feed(call.stdin(), input));
+    loop {
+        if let Turn::Over(over) = follow(&mut call, Until::End, terms, record, control).await? {
+            return Ok(over);
+        }
+    }
+}
+
+/// Follows a running program until what is waited for, or its end.
+pub(super) async fn follow(
+    call: &mut Call,
+    until: Until,
+    terms: &Terms,
+    record: &mut Record,
+    control: &mut Control,
+) -> Result<Turn, Lost> {
     let mut running = Running {
         call,
+        until,
         terms,
         record,
         ended_by: None,
@@ -69,12 +119,15 @@ pub(super) async fn run(
         quiet_at: None,
         exit_at: None,
         give_up_at: None,
+        said: Vec::new(),
+        line: Line::Open,
     };
     running.run(control).await
 }
 
 struct Running<'a> {
-    call: Call,
+    call: &'a mut Call,
+    until: Until,
     terms: &'a Terms,
     record: &'a mut Record,
     ended_by: Option<EndedBy>,
@@ -86,20 +139,39 @@ struct Running<'a> {
     exit_at: Option<Instant>,
     /// When the executor is taken for lost.
     give_up_at: Option<Instant>,
+    /// What stdout holds before the program is ready.
+    said: Vec<u8>,
+    line: Line,
+}
+
+/// How far the answer is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Its end has not come.
+    Open,
+    /// It is whole.
+    Whole,
+    /// More follows it, so that nobody could tell the next answer from this one's rest.
+    Overrun,
 }
 
 impl Running<'_> {
-    async fn run(&mut self, control: &mut Control) -> Result<Over, Lost> {
+    async fn run(&mut self, control: &mut Control) -> Result<Turn, Lost> {
+        let ready_by = match self.until {
+            Until::Ready(by) => Some(by),
+            Until::End | Until::Answer => None,
+        };
         loop {
             let open = self.ended_by.is_none();
             tokio::select! {
-                event = self.call.next() => if let Some(ended) = self.take(event?).await? {
-                    return Ok(self.over(ended));
+                event = self.call.next() => if let Some(turn) = self.take(event?).await? {
+                    return Ok(turn);
                 },
                 () = sleep_until(self.terms.deadline), if open => {
                     self.end(EndedBy::Deadline, self.terms.bounds.timeout_grace).await?;
                 }
                 stop = control.stopped(), if open => self.end(EndedBy::Cancel, stop.grace).await?,
+                () = at(ready_by), if open => self.end(EndedBy::NotReady, Duration::ZERO).await?,
                 () = at(self.quiet_at), if open => {
                     self.quiet_at = None;
                     if self.is_complete() {
@@ -117,38 +189,110 @@ impl Running<'_> {
         }
     }
 
-    async fn take(&mut self, event: CallEvent) -> Result<Option<Box<Ended>>, Lost> {
+    async fn take(&mut self, event: CallEvent) -> Result<Option<Turn>, Lost> {
         match event {
-            CallEvent::Output(stream, data) => self.output(stream, &data).await?,
+            CallEvent::Output(Stream::Stdout, data) if self.ended_by.is_none() => {
+                return self.stdout(&data).await;
+            }
+            CallEvent::Output(stream, data) => self.write(stream, &data).await?,
             CallEvent::OutputFile { data, total } => {
                 let (bytes, whole) = self.output_file.get_or_insert_default();
                 *whole = total;
                 let room = usize::try_from(MAX_OUTPUT_FILE).unwrap_or(usize::MAX) - bytes.len();
                 bytes.extend_from_slice(&data[..data.len().min(room)]);
             }
-            CallEvent::Ended(ended) => return Ok(Some(ended)),
+            CallEvent::Rested {
+                peak_memory_bytes,
+                cpu_ms,
+            } => return self.rested(peak_memory_bytes, cpu_ms).await,
+            CallEvent::Ended(ended) => return Ok(Some(Turn::Over(self.over(ended)))),
         }
         Ok(None)
     }
 
-    async fn output(&mut self, stream: Stream, data: &[u8]) -> Result<(), Lost> {
+    async fn stdout(&mut self, data: &[u8]) -> Result<Option<Turn>, Lost> {
+        if let Until::Ready(_) = self.until {
+            return self.greeting(data).await;
+        }
+        self.write(Stream::Stdout, data).await?;
+        if self.ended_by.is_some() {
+            return Ok(None);
+        }
+        match self.until {
+            Until::Answer => self.answer(data).await?,
+            Until::End if self.terms.contract => {
+                self.quiet_at = Some(Instant::now() + self.terms.bounds.quiet);
+                self.exit_at = None;
+            }
+            Until::End | Until::Ready(_) => {}
+        }
+        Ok(None)
+    }
+
+    async fn greeting(&mut self, data: &[u8]) -> Result<Option<Turn>, Lost> {
+        self.said.extend_from_slice(data);
+        let line = self
+            .said
+            .split_inclusive(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let whole = line.ends_with(b"\n");
+        if whole && line.len() == self.said.len() && is_ready(line) {
+            self.said.clear();
+            return Ok(Some(Turn::Ready));
+        }
+        if whole || self.said.len() > MAX_GREETING {
+            self.end(EndedBy::NotReady, Duration::ZERO).await?;
+        }
+        Ok(None)
+    }
+
+    async fn answer(&mut self, data: &[u8]) -> Result<(), Lost> {
+        let end = data.iter().position(|byte| *byte == b'\n');
+        match (self.line, end) {
+            (Line::Open, Some(end)) => {
+                let last = end + 1 == data.len();
+                self.line = if last { Line::Whole } else { Line::Overrun };
+                self.call.rest().await
+            }
+            (Line::Open, None) if self.record.stdout.total() > MAX_DOCUMENT => {
+                self.end(EndedBy::Complete, Duration::ZERO).await
+            }
+            (Line::Open, None) => Ok(()),
+            (Line::Whole | Line::Overrun, _) => {
+                self.line = Line::Overrun;
+                Ok(())
+            }
+        }
+    }
+
+    async fn rested(&mut self, peak_memory_bytes: u64, cpu_ms: u64) -> Result<Option<Turn>, Lost> {
+        if self.ended_by.is_some() {
+            return Ok(None);
+        }
+        if self.line == Line::Whole {
+            return Ok(Some(Turn::Answered {
+                peak_memory_bytes,
+                cpu_ms,
+            }));
+        }
+        self.end(EndedBy::Complete, Duration::ZERO).await?;
+        Ok(None)
+    }
+
+    async fn write(&mut self, stream: Stream, data: &[u8]) -> Result<(), Lost> {
         if let Err(error) = self.record.add(stream, data) {
             self.evidence.get_or_insert(error);
             if self.ended_by.is_none() {
                 self.end(EndedBy::Evidence, Duration::ZERO).await?;
             }
         }
-        if stream == Stream::Stdout && self.terms.contract {
-            self.quiet_at = Some(Instant::now() + self.terms.bounds.quiet);
-            self.exit_at = None;
-        }
         Ok(())
     }
 
     /// Whether stdout is one whole document. Asked once after each silence, never for each piece.
     fn is_complete(&self) -> bool {
-        let stdout = &self.record.stdout;
-        stdout.total() <= MAX_DOCUMENT && stdout.head(MAX_DOCUMENT).is_ok_and(|bytes| is_document(&bytes))
+        self.record.stdout.total() <= MAX_DOCUMENT && is_answer(self.record)
     }
 
     async fn end(&mut self, by: EndedBy, grace: Duration) -> Result<(), Lost> {
@@ -162,8 +306,13 @@ impl Running<'_> {
         // The Pod is being stopped, and the executor was told before us: F018. What had ended well stays so.
         let ended_well = ended.end == (ProcessEnd::Exited { code: 0 });
         let stopped = (ended.stopped && !ended_well).then_some(EndedBy::Cancel);
-        self.record.stdout.end(&ended.stdout);
-        self.record.stderr.end(&ended.stderr);
+        if let Until::End = self.until {
+            self.record.stdout.end(&ended.stdout);
+            self.record.stderr.end(&ended.stderr);
+        }
+        if let Err(error) = self.record.add(Stream::Stdout, &self.said) {
+            self.evidence.get_or_insert(error);
+        }
         Over {
             ended,
             ended_by: self.ended_by.or(stopped),
@@ -171,6 +320,19 @@ impl Running<'_> {
             evidence: self.evidence.take(),
         }
     }
+}
+
+/// Whether what was recorded of stdout is one whole document.
+pub(super) fn is_answer(record: &Record) -> bool {
+    record
+        .stdout
+        .head(MAX_DOCUMENT)
+        .is_ok_and(|bytes| is_document(&bytes))
+}
+
+fn is_ready(line: &[u8]) -> bool {
+    let said: Option<Value> = serde_json::from_slice(line).ok();
+    said.is_some() && said == serde_json::from_str(WARM_READY).ok()
 }
 
 async fn at(time: Option<Instant>) {

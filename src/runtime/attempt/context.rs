@@ -1,6 +1,6 @@
 //! What all attempts of a Pod share, and what may end one of them.
 
-use super::LastSchemas;
+use super::{LastSchemas, Pool};
 use crate::channel::Outbox;
 use crate::executor::Link;
 use crate::settings::Settings;
@@ -23,6 +23,8 @@ pub struct Context {
     pub isolation: watch::Receiver<Option<Isolation>>,
     /// The skills that are there.
     pub skills: Skills,
+    /// Processes that serve many calls.
+    pub warm: Pool,
     /// The schemas of the function that was called last.
     pub schemas: LastSchemas,
     /// Whether the volume has passed its write test.

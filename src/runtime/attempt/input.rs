@@ -107,25 +107,9 @@ fn unreadable(path: &str, source: io::Error) -> InputError {
 
 /// Writes all of `source` to `stdin` and closes it.
 pub(super) async fn feed(stdin: Stdin, source: Source) -> Result<(), Lost> {
-    let mut file = match source {
-        Source::Bytes(bytes) if bytes.len() <= PIECE => return stdin.write(bytes, true).await,
-        Source::Bytes(bytes) => return feed_bytes(stdin, &bytes).await,
-        Source::File(file) => file,
-    };
+    let mut pieces = Pieces(source);
     loop {
-        let piece = crate::blocking(move || {
-            let mut piece = Vec::with_capacity(PIECE);
-            (&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
-            Ok((file, piece))
-        });
-        let (again, piece) = match piece.await {
-            Ok(read) => read,
-            Err(error) => {
-                tracing::warn!(%error, "the input broke off");
-                return stdin.write(Vec::new(), true).await;
-            }
-        };
-        file = again;
+        let piece = pieces.next().await.unwrap_or_default();
         let last = piece.len() < PIECE;
         stdin.write(piece, last).await?;
         if last {
@@ -134,11 +118,49 @@ pub(super) async fn feed(stdin: Stdin, source: Source) -> Result<(), Lost> {
     }
 }
 
-async fn feed_bytes(stdin: Stdin, bytes: &[u8]) -> Result<(), Lost> {
-    for piece in bytes.chunks(PIECE) {
-        stdin.write(piece.to_vec(), false).await?;
+/// Writes all of `source` to `stdin` as one line, which stays open. Returns whether all of it could be read.
+pub(super) async fn feed_line(stdin: Stdin, source: Source) -> Result<bool, Lost> {
+    let mut pieces = Pieces(source);
+    loop {
+        let Some(mut piece) = pieces.next().await else {
+            return Ok(false);
+        };
+        let last = piece.len() < PIECE;
+        // In JSON a line break is white space between values, and nothing else.
+        for byte in piece.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+        piece.extend(last.then_some(b'\n'));
+        stdin.write(piece, false).await?;
+        if last {
+            return Ok(true);
+        }
     }
-    stdin.write(Vec::new(), true).await
+}
+
+/// A source in pieces of [`PIECE`] bytes; the last one is shorter.
+struct Pieces(Source);
+
+impl Pieces {
+    /// The next piece; `None` when it cannot be read.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        let file = match &mut self.0 {
+            Source::Bytes(bytes) => {
+                let rest = bytes.split_off(bytes.len().min(PIECE));
+                return Some(std::mem::replace(bytes, rest));
+            }
+            Source::File(file) => file.try_clone(),
+        };
+        let piece = crate::blocking(move || {
+            let mut piece = Vec::with_capacity(PIECE);
+            file?.take(PIECE as u64).read_to_end(&mut piece)?;
+            Ok(piece)
+        });
+        let piece = piece.await;
+        piece
+            .inspect_err(|error| tracing::warn!(%error, "the input broke off"))
+            .ok()
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ fn nothing_is_null_for_a_function_and_empty_for_a_command() {
         skill: "s".to_owned(),
         name: "f".to_owned(),
         file: "f.py".to_owned(),
+        warm: None,
         files: agentrun_protocol::work::FileAccess::None,
     };
     assert_eq!(read(open(&function, None, &folders).unwrap()), "null");

@@ -29,6 +29,15 @@ pub(super) struct Verdict {
     pub(super) output: Option<Placed>,
 }
 
+/// The times that the work had, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// For all of it.
+    pub(super) limit_ms: u64,
+    /// For a warm process to be ready.
+    pub(super) warm_start_ms: u64,
+}
+
 /// The end of stdout, and head and end of stderr, for people.
 pub(super) fn tails(record: &Record) -> (String, String) {
     (
@@ -42,12 +51,12 @@ pub(super) fn is_document(stdout: &[u8]) -> bool {
     contract::parse_stdout(stdout).is_ok()
 }
 
-/// Judges the call by the contract and its function's `schema`, and puts its output in its place. `limit_ms` is the time that it had. Blocks.
+/// Judges the call by the contract and its function's `schema`, and puts its output in its place. Blocks.
 pub(super) fn judge(
     work: &Work,
     over: &Over,
     record: &Record,
-    limit_ms: u64,
+    times: Times,
     schema: Option<&Schema>,
     evidence: &Evidence,
 ) -> io::Result<Verdict> {
@@ -67,7 +76,7 @@ pub(super) fn judge(
         },
     };
     let call = Call {
-        ended_by: ended_by(over.ended_by, limit_ms),
+        ended_by: ended_by(over.ended_by, times.limit_ms, times.warm_start_ms),
         process: &over.ended.end,
         too_many_processes: over.ended.too_many_processes,
         killed_for_memory: over.ended.killed_for_memory,
@@ -110,12 +119,15 @@ pub(super) fn judge(
     })
 }
 
-fn ended_by(by: Option<EndedBy>, limit_ms: u64) -> contract::EndedBy {
+fn ended_by(by: Option<EndedBy>, limit_ms: u64, warm_start_ms: u64) -> contract::EndedBy {
     match by {
         None | Some(EndedBy::Evidence) => contract::EndedBy::Itself,
         Some(EndedBy::Deadline) => contract::EndedBy::Timeout { limit_ms },
         Some(EndedBy::Cancel) => contract::EndedBy::Cancel,
         Some(EndedBy::Complete) => contract::EndedBy::Lingering,
+        Some(EndedBy::NotReady) => contract::EndedBy::NotReady {
+            limit_ms: warm_start_ms,
+        },
     }
 }
 

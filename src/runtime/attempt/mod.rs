@@ -12,7 +12,9 @@ mod program;
 mod record;
 mod run;
 mod schemas;
+mod warm;
 
 pub use context::{Context, Control, Stop};
 pub use run::{AttemptEnd, run};
 pub use schemas::Last as LastSchemas;
+pub use warm::Pool;

@@ -1,9 +1,10 @@
 //! What a piece of work is as a command line.
 
+use super::warm::Key;
 use crate::settings::{Folders, SeenFolders};
 use crate::store::files::beneath;
 use agentrun_protocol::executor::Exec;
-use agentrun_protocol::work::{Assignment, FileAccess, Limits, Work};
+use agentrun_protocol::work::{Assignment, FileAccess, Limits, WARM_VARIABLE, Warm, Work};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -53,6 +54,30 @@ pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolder
         output_bytes: LOG_BYTES,
         io_files: matches!(assignment.work, Work::Command { .. }),
     }
+}
+
+/// Where a call of a function with warm processes goes; `exec` is how one of them is started.
+pub(super) fn warm(assignment: &Assignment, exec: &Exec) -> Option<(Key, Warm)> {
+    let Work::Function {
+        skill,
+        files: FileAccess::None,
+        warm: Some(warm),
+        ..
+    } = &assignment.work
+    else {
+        return None;
+    };
+    let mut exec = exec.clone();
+    exec.env.insert(WARM_VARIABLE.to_owned(), "1".to_owned());
+    // Of many calls; each has bounds of its own.
+    exec.output_bytes = u64::MAX;
+    let files = assignment.skills.iter().find(|files| files.name == *skill);
+    let key = Key {
+        skill: skill.clone(),
+        digest: files.map(|files| files.digest.clone()).unwrap_or_default(),
+        exec,
+    };
+    Some((key, *warm))
 }
 
 fn function(

@@ -3,11 +3,12 @@
 use super::artifacts::{self, Artifacts, HASH_TIME, Listing};
 use super::call::{self, Over, Terms};
 use super::context::{Context, Control};
-use super::judge::{Verdict, judge, tails};
+use super::judge::{Times, Verdict, judge, tails};
 use super::output::Placed;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::program;
 use super::record::Record;
+use super::warm::{self, Server};
 use crate::chain;
 use crate::store::evidence::Evidence;
 use crate::store::volume::VolumeError;
@@ -105,7 +106,19 @@ impl Attempt {
         };
         let begun = Instant::now();
         let link = &self.context.link;
-        let over = call::run(link, exec, prepared.input, &terms, &mut record, control).await;
+        let over = match program::warm(&self.assignment, &exec) {
+            None => call::run(link, exec, prepared.input, &terms, &mut record, control).await,
+            Some((key, warm)) => {
+                let pool = &self.context.warm;
+                let server = Server {
+                    pool,
+                    link,
+                    key,
+                    warm,
+                };
+                warm::run(server, prepared.input, &terms, &mut record, control).await
+            }
+        };
         let timing = Timing {
             start_ms: millis(begun - self.started),
             run_ms: millis(begun.elapsed()),
@@ -154,18 +167,15 @@ impl Attempt {
         if let Some(error) = over.evidence.take() {
             return Err(error);
         }
-        let limit_ms = self.assignment.remaining_ms;
+        let warm_start = self.context.settings.bounds.warm_start;
+        let times = Times {
+            limit_ms: self.assignment.remaining_ms,
+            warm_start_ms: u64::try_from(warm_start.as_millis()).unwrap_or(u64::MAX),
+        };
         let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
         let roots = self.context.settings.folders.roots();
         crate::blocking(move || {
-            let verdict = judge(
-                &work,
-                &over,
-                &record,
-                limit_ms,
-                schemas.output.as_ref(),
-                &evidence,
-            )?;
+            let verdict = judge(&work, &over, &record, times, schemas.output.as_ref(), &evidence)?;
             let until = std::time::Instant::now() + HASH_TIME;
             let artifacts = artifacts::changed(&roots, &before, until)?;
             Ok(assemble(verdict, artifacts))

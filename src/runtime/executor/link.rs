@@ -34,6 +34,13 @@ pub enum CallEvent {
         /// Size of the whole file.
         total: u64,
     },
+    /// All of the answer was sent, and the private temp folder is empty.
+    Rested {
+        /// Largest resident size since it last rested, in bytes.
+        peak_memory_bytes: u64,
+        /// Processor time since the start, in milliseconds.
+        cpu_ms: u64,
+    },
     /// The last event.
     Ended(Box<Ended>),
 }
@@ -118,6 +125,11 @@ impl Call {
         self.events.recv().await.ok_or(Lost)
     }
 
+    /// Between two requests: asks for `Rested`.
+    pub async fn rest(&self) -> Result<(), Lost> {
+        self.link.send(&ToExecutor::Rest { id: self.id }).await
+    }
+
     /// What feeds stdin.
     pub fn stdin(&self) -> Stdin {
         Stdin {
@@ -191,6 +203,17 @@ async fn hand_out(message: ToRuntime, calls: &Calls) {
     let (id, event) = match message {
         ToRuntime::Output { id, stream, data } => (id, CallEvent::Output(stream, data.0)),
         ToRuntime::OutputFile { id, data, total, .. } => (id, CallEvent::OutputFile { data: data.0, total }),
+        ToRuntime::Rested {
+            id,
+            peak_memory_bytes,
+            cpu_ms,
+        } => (
+            id,
+            CallEvent::Rested {
+                peak_memory_bytes,
+                cpu_ms,
+            },
+        ),
         ToRuntime::Ended(ended) => (ended.id, CallEvent::Ended(ended)),
         ToRuntime::Ready { .. } | ToRuntime::Refused { .. } => return,
     };

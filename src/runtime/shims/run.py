@@ -2,6 +2,8 @@
 
 A file that defines `run` is loaded, `run` gets the JSON on stdin, and what it returns is written as the one
 JSON document on stdout; whatever it prints goes to stderr. Any other file runs as a plain program.
+
+With AGENTRUN_WARM=1 it says {"ready":true} when `run` is loaded, and answers one line after another.
 """
 import os
 import sys
@@ -40,21 +42,35 @@ def main(path):
         return
     import json
 
+    def answer(run, request):
+        result = run(json.loads(request))
+        if hasattr(result, "__await__"):
+            import asyncio
+
+            async def wait():
+                return await result
+
+            result = asyncio.run(wait())
+        return json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    value = json.loads(sys.stdin.buffer.read())
-    result = load(path, tree, "agentrun_function").run(value)
-    if hasattr(result, "__await__"):
-        import asyncio
-
-        async def wait():
-            return await result
-
-        result = asyncio.run(wait())
-    text = json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    output.write(text.encode())
-    output.close()
+    if os.environ.pop("AGENTRUN_WARM", "") != "1":
+        request = sys.stdin.buffer.read()
+        output.write(answer(load(path, tree, "agentrun_function").run, request))
+        output.close()
+        return
+    requests = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # a `run` that reads stdin takes no other call's input
+    os.close(nothing)
+    run = load(path, tree, "agentrun_function").run
+    output.write(b'{"ready":true}\n')
+    output.flush()
+    for request in requests:
+        output.write(answer(run, request) + b"\n")
+        output.flush()
 
 
 main(os.path.abspath(sys.argv[1]))

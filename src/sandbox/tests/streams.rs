@@ -1,7 +1,8 @@
 //! Input and output.
 
 use crate::harness::Sandbox;
-use agentrun_protocol::executor::{ProcessEnd, ToExecutor};
+use agentrun_protocol::Blob;
+use agentrun_protocol::executor::{ProcessEnd, ToExecutor, ToRuntime};
 use std::time::Duration;
 
 // F054
@@ -134,4 +135,72 @@ fn a_call_that_waits_for_its_input_file_can_be_ended() {
         sandbox.outcome(id).ended.end,
         ProcessEnd::Signalled { signal: 15 }
     );
+}
+
+/// Serves lines, leaves a file and a folder each time, and says how many files it found.
+const SERVER: &str = "import os, sys
+print('ready', flush=True)
+for line in sys.stdin:
+    folder = os.environ['TMPDIR']
+    found = len(os.listdir(folder))
+    os.makedirs(folder + '/a/b')
+    open(folder + '/a/b/c', 'w').write(line)
+    block = bytearray(int(line) << 20)
+    print(found, flush=True)
+    del block";
+
+#[test]
+fn a_program_rests_between_requests_without_its_files_and_with_its_own_peak() {
+    let mut sandbox = Sandbox::start();
+    let exec = sandbox.exec(&["python3", "-c", SERVER]);
+    let id = exec.id;
+    sandbox.send(&ToExecutor::Exec(Box::new(exec)));
+    sandbox.wait_for_output(id, "ready");
+    let mut peaks = Vec::new();
+    for line in ["64\n", "1\n"] {
+        sandbox.send(&ToExecutor::Stdin {
+            id,
+            data: Blob(line.into()),
+            last: false,
+        });
+        sandbox.wait_for_output(id, "0\n");
+        sandbox.send(&ToExecutor::Rest { id });
+        let ToRuntime::Rested {
+            peak_memory_bytes, ..
+        } = sandbox.receive()
+        else {
+            panic!("expected Rested");
+        };
+        peaks.push(peak_memory_bytes >> 20);
+    }
+    assert!(peaks[0] >= 64 && peaks[1] < 64, "{peaks:?}");
+    sandbox.close_stdin(id, b"");
+    sandbox.outcome(id).succeeded();
+}
+
+#[test]
+fn what_was_written_before_the_rest_comes_before_its_answer() {
+    let mut sandbox = Sandbox::start();
+    let exec = sandbox.shell("printf ready; read x; head -c 60000 /dev/zero; echo; cat");
+    let id = exec.id;
+    sandbox.send(&ToExecutor::Exec(Box::new(exec)));
+    sandbox.wait_for_output(id, "ready");
+    sandbox.send(&ToExecutor::Stdin {
+        id,
+        data: Blob(b"go\n".to_vec()),
+        last: false,
+    });
+    sandbox.wait_until_blocked("cat");
+    sandbox.send(&ToExecutor::Rest { id });
+    let mut bytes = 0;
+    loop {
+        match sandbox.receive() {
+            ToRuntime::Output { data, .. } => bytes += data.0.len(),
+            ToRuntime::Rested { .. } => break,
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    assert_eq!(bytes, 60_001);
+    sandbox.close_stdin(id, b"");
+    sandbox.outcome(id).succeeded();
 }

@@ -12,5 +12,6 @@ mod memory;
 mod real;
 mod schemas;
 mod troubles;
+mod warm;
 mod work;
 mod world;

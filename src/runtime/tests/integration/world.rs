@@ -18,6 +18,9 @@ use tokio::task::JoinHandle;
 /// Nobody listens there, and no test gets this port.
 const CLOSED: &str = "127.0.0.1:1";
 
+/// Starting an interpreter takes much less, and a test that waits for its end no longer.
+pub(crate) const WARM_START: Duration = Duration::from_secs(5);
+
 /// A gateway, and a runtime that is not started yet.
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
@@ -77,6 +80,7 @@ impl World {
             bounds: Bounds {
                 quiet: Duration::from_millis(100),
                 exit_grace: Duration::from_millis(100),
+                warm_start: WARM_START,
                 ..Bounds::default()
             },
         };
@@ -174,6 +178,7 @@ pub(crate) fn function(file: &str) -> Assignment {
         name: "f".to_owned(),
         file: file.to_owned(),
         files: FileAccess::None,
+        warm: None,
     })
 }
 
