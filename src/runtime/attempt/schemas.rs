@@ -110,7 +110,7 @@ pub(super) fn check_input(schema: &Schema, source: Source) -> Result<Source, Sch
         return Err(SchemaError::TooLarge);
     }
     let value: Value = serde_json::from_slice(&bytes).map_err(SchemaError::NoJson)?;
-    let mistakes = schema.validate(&value);
+    let mistakes = mistakes(schema, &value);
     if mistakes.is_empty() {
         Ok(Source::Bytes(bytes))
     } else {
@@ -120,7 +120,7 @@ pub(super) fn check_input(schema: &Schema, source: Source) -> Result<Source, Sch
 
 /// What is told of an output that does not fit.
 pub(super) fn check_output(schema: &Schema, output: &Value) -> Option<Verdict> {
-    let mistakes = schema.validate(output);
+    let mistakes = mistakes(schema, output);
     (!mistakes.is_empty()).then(|| Verdict {
         ending: Ending::ParseError,
         reason: SubTaskReason::InvalidOutput,
@@ -128,4 +128,11 @@ pub(super) fn check_output(schema: &Schema, output: &Value) -> Option<Verdict> {
         exit_code: None,
         output: None,
     })
+}
+
+/// What is wrong with a value; that it cannot be checked at all is wrong too.
+fn mistakes(schema: &Schema, value: &Value) -> Vec<String> {
+    schema
+        .validate(value)
+        .unwrap_or_else(|error| vec![error.to_string()])
 }
