@@ -113,7 +113,10 @@ fn schemas_are_those_of_the_function() {
                 - {name: b, max_memory_mb: 1, timeout_sec: 1}\n";
     let a = schemas(yaml.as_bytes(), "a").unwrap();
     assert!(a.output.is_none());
-    assert_eq!(a.input.unwrap().validate(&serde_json::json!("x")).unwrap().len(), 1);
+    assert_eq!(
+        a.input.unwrap().validate(&serde_json::json!("x")).unwrap().len(),
+        1
+    );
     assert!(schemas(yaml.as_bytes(), "b").unwrap().input.is_none());
 }
 
