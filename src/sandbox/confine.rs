@@ -38,6 +38,21 @@ pub(crate) fn confine(
     seccomp::apply(exec.tcp, abi).map_err(|error| NotStarted::unconfined("the seccomp filter", error))
 }
 
+/// Takes from this thread, and all that it will start, every file but those below these folders: a walk by names
+/// cannot leave them, whatever is swapped meanwhile. Without Landlock this does nothing.
+pub(crate) fn see_only(folders: &[&Path]) -> Result<(), RulesetError> {
+    let version = version(sys::landlock_abi().min(NEWEST));
+    let all = AccessFs::from_all(version);
+    let mut ruleset = Ruleset::default().handle_access(all)?.create()?;
+    for folder in folders {
+        // What does not exist needs no rule.
+        if let Ok(folder) = PathFd::new(folder) {
+            ruleset = ruleset.add_rule(PathBeneath::new(folder, all))?;
+        }
+    }
+    ruleset.restrict_self().map(drop)
+}
+
 /// Lets the supervisor signal its own descendants only. Returns whether the kernel can do that.
 pub(crate) fn confine_own_signals() -> bool {
     sys::landlock_abi() >= 6

@@ -1,4 +1,4 @@
-//! The executor of the untrusted container, and the resolver of virtual paths.
+//! The executor of the untrusted container, the resolver of virtual paths, and the tools that use it.
 //!
 //! PID 1 ([`serve`]) holds the one connection to the runtime and does nothing but route frames: each
 //! call gets a supervisor process ([`supervise`]) that starts the program under limits, watches its
@@ -29,15 +29,19 @@ pub mod resolve;
 mod scratch;
 mod seccomp;
 mod serve;
+mod shell;
 mod spool;
 mod supervise;
 #[allow(unsafe_code)] // the one module with system calls that no crate wraps
 mod sys;
+mod tool_process;
+mod tool_shell;
+pub mod tools;
 mod tree;
 mod usage;
 mod work;
 
-pub use options::{Command, Settings, USAGE, UsageError, parse};
+pub use options::{Areas, Command, SessionFrom, Settings, Tool, USAGE, UsageError, parse};
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,6 +52,9 @@ pub fn run(command: Command) -> ExitCode {
         Command::Serve(settings) => serve::serve(settings),
         Command::Install(folder) => install::install(&folder),
         Command::Supervise => supervise::supervise(),
+        Command::Tool(tool) => tool_process::run(&tool),
+        Command::Shell(areas) => shell::run(&areas),
+        Command::Tools => tool_process::print_definitions(),
     }
 }
 

@@ -1,13 +1,17 @@
 //! The command line. A Pod needs no argument; tests and the local mode move the paths.
 
+use crate::resolve::Roots;
 use agentrun_protocol::executor::SOCKET;
+use agentrun_protocol::tool::{ToolName, UnknownTool};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Shown after a mistake.
 pub const USAGE: &str = "usage: agentrun-sandbox [--socket FILE] [--temp DIR] [--user-data DIR] [--hide DIR]...\n\
-     \x20      agentrun-sandbox install DIR";
+     \x20      agentrun-sandbox install DIR\n\
+     \x20      agentrun-sandbox tool NAME [--user-data DIR] [--skills DIR] [--session FILE | --session-on-stdin]\n\
+     \x20      agentrun-sandbox tools";
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +22,69 @@ pub enum Command {
     Install(PathBuf),
     /// Supervise one call; started by `Serve` alone, with its connection as stdin.
     Supervise,
+    /// Run a tool with the arguments on stdin.
+    Tool(Tool),
+    /// Become the shell of a `bash` call.
+    Shell(Areas),
+    /// Print the definitions of the tools.
+    Tools,
+}
+
+/// A tool to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Which one.
+    pub name: ToolName,
+    /// Where its files are.
+    pub areas: Areas,
+    /// What it knows of earlier calls.
+    pub session: SessionFrom,
+}
+
+/// Where a tool's session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionFrom {
+    /// There is none: nothing must have been read before it is changed.
+    Nowhere,
+    /// The first line of stdin; changes are the caller's to keep.
+    Stdin,
+    /// A file, made by the first call.
+    File(PathBuf),
+}
+
+/// Where the areas of virtual paths are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Areas {
+    /// Parent of `uploads`, `workspace` and `outputs`.
+    pub user_data: PathBuf,
+    /// Parent of the skills' folders.
+    pub skills: PathBuf,
+}
+
+impl Default for Areas {
+    fn default() -> Self {
+        Areas {
+            user_data: "/mnt/user-data".into(),
+            skills: "/mnt/skills".into(),
+        }
+    }
+}
+
+impl Areas {
+    /// For the resolver.
+    pub fn roots(&self) -> Roots {
+        Roots::new(&self.user_data, &self.skills)
+    }
+
+    /// For the command line of a process that uses the same.
+    pub fn arguments(&self) -> [OsString; 4] {
+        [
+            "--user-data".into(),
+            self.user_data.clone().into(),
+            "--skills".into(),
+            self.skills.clone().into(),
+        ]
+    }
 }
 
 /// Paths as this process sees them.
@@ -53,6 +120,9 @@ pub enum UsageError {
     /// An option or subcommand without its value.
     #[error("{0} needs a value")]
     NoValue(&'static str),
+    /// No tool has this name.
+    #[error(transparent)]
+    UnknownTool(#[from] UnknownTool),
 }
 
 /// Understands the arguments after the program's name.
@@ -73,6 +143,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 return nothing_more(arguments, Command::Install(folder));
             }
             Some("supervise") if first => return nothing_more(arguments, Command::Supervise),
+            Some("tools") if first => return nothing_more(arguments, Command::Tools),
+            Some("shell") if first => return Ok(Command::Shell(tool_options(arguments)?.0)),
+            Some("tool") if first => {
+                let name = value("tool")?.to_string_lossy().parse()?;
+                let (areas, session) = tool_options(arguments)?;
+                return Ok(Command::Tool(Tool { name, areas, session }));
+            }
             Some("--socket") => settings.socket = value("--socket")?,
             Some("--temp") => settings.temp = value("--temp")?,
             Some("--user-data") => settings.user_data = value("--user-data")?,
@@ -82,6 +159,27 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         first = false;
     }
     Ok(Command::Serve(settings))
+}
+
+fn tool_options(mut arguments: impl Iterator<Item = OsString>) -> Result<(Areas, SessionFrom), UsageError> {
+    let mut areas = Areas::default();
+    let mut session = SessionFrom::Nowhere;
+    while let Some(argument) = arguments.next() {
+        let mut value = |name| {
+            arguments
+                .next()
+                .map(PathBuf::from)
+                .ok_or(UsageError::NoValue(name))
+        };
+        match argument.to_str() {
+            Some("--user-data") => areas.user_data = value("--user-data")?,
+            Some("--skills") => areas.skills = value("--skills")?,
+            Some("--session") => session = SessionFrom::File(value("--session")?),
+            Some("--session-on-stdin") => session = SessionFrom::Stdin,
+            _ => return Err(UsageError::Unexpected(argument)),
+        }
+    }
+    Ok((areas, session))
 }
 
 fn nothing_more(mut rest: impl Iterator<Item = OsString>, command: Command) -> Result<Command, UsageError> {
@@ -110,6 +208,20 @@ mod tests {
         assert_eq!(settings.socket, PathBuf::from("s"));
         assert_eq!(settings.hide, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(settings.temp, PathBuf::from("/tmp"));
+    }
+
+    #[test]
+    fn a_tool_is_named_and_its_areas_can_be_moved() {
+        let Ok(Command::Tool(tool)) = check(&["tool", "read", "--user-data", "d", "--session", "s"]) else {
+            panic!("expected a tool");
+        };
+        assert_eq!(tool.name, ToolName::ReadFile);
+        assert_eq!(tool.areas.user_data, PathBuf::from("d"));
+        assert_eq!(tool.areas.skills, PathBuf::from("/mnt/skills"));
+        assert_eq!(tool.session, SessionFrom::File("s".into()));
+        assert!(matches!(check(&["tool", "rm"]), Err(UsageError::UnknownTool(_))));
+        assert_eq!(check(&["tool"]), Err(UsageError::NoValue("tool")));
+        assert_eq!(check(&["shell"]), Ok(Command::Shell(Areas::default())));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files below `outputs` that an attempt made or changed. User code may change that folder at any time, so
 //! nothing here follows a link or leaves the folder, and all is bounded.
 
-use super::media::{HEAD, media_type};
+use agentrun_sandbox::tools::media::{HEAD, media_type};
 use crate::store::hash_of;
 use agentrun_protocol::result::ArtifactRef;
 use agentrun_sandbox::resolve::{Area, Links, Location, Roots};

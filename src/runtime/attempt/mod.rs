@@ -5,7 +5,6 @@ mod call;
 mod context;
 mod input;
 mod judge;
-mod media;
 mod output;
 mod prepare;
 mod program;

@@ -14,4 +14,5 @@ mod write;
 
 pub use error::ResolveError;
 pub use location::{Area, Location};
+pub(crate) use roots::beneath;
 pub use roots::{Links, Roots};

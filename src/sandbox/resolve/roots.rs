@@ -3,9 +3,10 @@
 use super::{Area, Location, ResolveError};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, readlinkat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The kernel's own bound of links on one way.
 const MAX_LINKS: usize = 40;
@@ -54,6 +55,32 @@ impl Roots {
         }
     }
 
+    /// Names of the skills that are there, sorted; those that are no UTF-8 cannot be named.
+    pub fn skills(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.skills).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter(|entry| entry.path().is_dir())
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The virtual path of a path of this process, when it lies in an area.
+    pub fn virtual_path(&self, path: &Path) -> Option<String> {
+        let below = |root: &Path, shown: &str| {
+            let names = path.strip_prefix(root).ok()?.to_str()?;
+            let shown = format!("{shown}/{names}");
+            Location::parse(&shown).ok().map(|location| location.to_string())
+        };
+        below(&self.user_data, "/mnt/user-data").or_else(|| below(&self.skills, "/mnt/skills"))
+    }
+
+    /// The folders that hold all areas, as this process sees them.
+    pub(crate) fn folders(&self) -> [&Path; 2] {
+        [&self.user_data, &self.skills]
+    }
+
     /// Opens whatever lies there. `O_CLOEXEC` and `O_NOCTTY` are added, and `O_NONBLOCK`, so that no FIFO
     /// that user code planted holds up its reader.
     pub fn open(
@@ -65,15 +92,19 @@ impl Roots {
     ) -> Result<OwnedFd, ResolveError> {
         let fail = |error| ResolveError::from_errno(error, location.to_string(), location.area().to_string());
         let root = self.root(location.area()).map_err(fail)?;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let mut flags = flags | OFlags::CLOEXEC;
+        // `openat2` refuses the others where nothing is opened for reading or writing.
+        if !flags.contains(OFlags::PATH) {
+            flags |= OFlags::NOCTTY | OFlags::NONBLOCK;
+        }
         let relative = location.relative();
-        let first = beneath(&root, &relative, flags, mode, links);
+        let first = beneath(&root, relative.as_str(), flags, mode, links);
         if first.as_ref().err() != Some(&Errno::XDEV) {
             return first.map_err(fail);
         }
         // The kernel refuses absolute links, also those that stay inside.
         let plain = without_links(location, &root).map_err(fail)?;
-        beneath(&root, &plain, flags, mode, links).map_err(fail)
+        beneath(&root, plain.as_str(), flags, mode, links).map_err(fail)
     }
 
     /// Opens a regular file for reading.
@@ -161,10 +192,10 @@ fn without_links(location: &Location, root: &OwnedFd) -> Result<String, Errno> {
     })
 }
 
-/// The only call of `openat2` here.
-pub(super) fn beneath(
+/// The only call of `openat2` here: nothing outside of the folder `root` is ever opened.
+pub(crate) fn beneath(
     root: &OwnedFd,
-    relative: &str,
+    relative: impl Arg + Copy,
     flags: OFlags,
     mode: Mode,
     links: Links,

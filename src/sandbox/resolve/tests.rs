@@ -172,6 +172,18 @@ fn a_file_is_written_whole_with_the_folders_above_it() {
 }
 
 #[test]
+fn what_lies_somewhere_is_described_without_opening_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let stat = |path| roots.stat(&Location::parse(path).unwrap(), Links::Inside);
+    assert_eq!(stat("/mnt/user-data/uploads/secret").unwrap().st_size, 6);
+    assert!(matches!(
+        stat("/mnt/user-data/uploads/none"),
+        Err(ResolveError::Missing { .. })
+    ));
+}
+
+#[test]
 fn uploads_and_skills_refuse_writes_of_tools() {
     let folder = tempfile::tempdir().unwrap();
     let roots = roots(folder.path());

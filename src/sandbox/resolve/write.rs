@@ -2,17 +2,20 @@
 
 use super::roots::{Links, Roots};
 use super::{Location, ResolveError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fsync, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, fchmod, fsync, mkdirat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Folders that are made on the way.
 const FOLDER_MODE: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::ROTH).union(Mode::XOTH);
 
-static COUNT: AtomicU64 = AtomicU64::new(0);
+/// Permissions of a file, without the bits that give its user's rights to others.
+const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 impl Roots {
     /// Writes a file in an area that tools may write, see [`Roots::replace`].
@@ -26,7 +29,8 @@ impl Roots {
     }
 
     /// Puts a file in its place by a temporary name, `fsync` and `rename`, whatever area it is in; missing
-    /// folders are made. Safe to do by several at once. A link or folder in its place is refused.
+    /// folders are made. Safe to do by several at once. A link or folder in its place is refused. A new file
+    /// gets `mode`, one that is there keeps its own; other names of it (hard links) keep the old content.
     pub fn replace(&self, location: &Location, data: &[u8], mode: Mode) -> Result<(), ResolveError> {
         let folder_itself = || ResolveError::WrongKind {
             path: location.to_string(),
@@ -35,27 +39,25 @@ impl Roots {
         };
         let (parent, name) = location.split_last().ok_or_else(folder_itself)?;
         let folder = self.make_folder(&parent)?;
-        match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map(|stat| FileType::from_raw_mode(stat.st_mode))
-        {
-            Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
-            Ok(FileType::Directory) => return Err(folder_itself()),
-            Ok(_) => {
-                let path = location.to_string();
-                return Err(ResolveError::WrongKind {
-                    path,
-                    found: "link or special file",
-                    expected: "file",
-                });
-            }
+        let kept = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Some(Mode::from_raw_mode(stat.st_mode) & PERMISSIONS),
+                FileType::Directory => return Err(folder_itself()),
+                _ => {
+                    let path = location.to_string();
+                    return Err(ResolveError::WrongKind {
+                        path,
+                        found: "link or special file",
+                        expected: "file",
+                    });
+                }
+            },
+            Err(Errno::NOENT) => None,
             Err(error) => return Err(failed(location, error.into())),
-        }
-        let temporary = format!(
-            ".{}.{}.new",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        write_and_rename(&folder, &temporary, name, data, mode).map_err(|error| {
+        };
+        let temporary = temporary_name().map_err(|error| failed(location, error.into()))?;
+        let access = Access { new: mode, kept };
+        write_and_rename(&folder, &temporary, name, data, &access).map_err(|error| {
             let _ = unlinkat(&folder, temporary.as_str(), AtFlags::empty());
             failed(location, error)
         })
@@ -78,16 +80,34 @@ impl Roots {
     }
 }
 
+/// One that nobody can guess, and that no killed writer has left.
+fn temporary_name() -> rustix::io::Result<String> {
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    Ok(format!(".{:016x}.new", u64::from_ne_bytes(random)))
+}
+
+/// Who may do what with a file.
+struct Access {
+    /// When it is made; the process's mask applies.
+    new: Mode,
+    /// As it was.
+    kept: Option<Mode>,
+}
+
 fn write_and_rename(
     folder: &OwnedFd,
     temporary: &str,
     name: &str,
     data: &[u8],
-    mode: Mode,
+    access: &Access,
 ) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(openat(folder, temporary, flags, mode)?);
+    let mut file = File::from(openat(folder, temporary, flags, access.new)?);
     file.write_all(data)?;
+    if let Some(mode) = access.kept {
+        fchmod(&file, mode)?;
+    }
     file.sync_all()?;
     renameat(folder, temporary, folder, name)?;
     fsync(folder.as_fd())?;

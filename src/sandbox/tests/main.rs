@@ -12,4 +12,5 @@ mod harness;
 mod life;
 mod limits;
 mod streams;
+mod tools;
 mod tree;

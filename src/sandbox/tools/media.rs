@@ -1,7 +1,7 @@
 //! Media types by content.
 
 /// Bytes of a file's beginning that are looked at.
-pub(super) const HEAD: usize = 512;
+pub const HEAD: usize = 512;
 
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -62,7 +62,7 @@ const TEXT_NAMES: &[(&str, &str)] = &[
 ];
 
 /// The media type of a file called `name` that begins with `head`.
-pub(super) fn media_type(name: &str, head: &[u8]) -> &'static str {
+pub fn media_type(name: &str, head: &[u8]) -> &'static str {
     let extension = name
         .rsplit_once('.')
         .map_or(String::new(), |(_, end)| end.to_ascii_lowercase());
