@@ -1,10 +1,10 @@
 //! Files below `outputs` that an attempt made or changed. User code may change that folder at any time, so
 //! nothing here follows a link or leaves the folder, and all is bounded.
 
-use agentrun_sandbox::tools::media::{HEAD, media_type};
 use crate::store::hash_of;
 use agentrun_protocol::result::ArtifactRef;
 use agentrun_sandbox::resolve::{Area, Links, Location, Roots};
+use agentrun_sandbox::tools::media::{HEAD, media_type};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _};
