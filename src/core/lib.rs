@@ -1,5 +1,6 @@
 //! Pure decisions: plans, settlement, leases, names, expressions; no clock, no client, no file system
 
+pub mod acceptance;
 pub mod backoff;
 pub mod conditions;
 pub mod contract;

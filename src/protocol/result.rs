@@ -49,6 +49,9 @@ pub struct AttemptResult {
     /// Regular files below `outputs` that this attempt made or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
+    /// What each criterion of the assignment says; only after a success.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance: Vec<CriterionVerdict>,
     /// Where the time went.
     pub timing: Timing,
     /// What it used.
@@ -58,6 +61,22 @@ pub struct AttemptResult {
     pub isolation: Option<Isolation>,
     /// The executor saw no descendant of the call any more, twice.
     pub process_tree_empty: bool,
+}
+
+/// What one criterion says about what was delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CriterionVerdict {
+    /// As it was assigned.
+    pub criterion: String,
+    /// Its kind, such as `file` or `unknown`.
+    pub family: String,
+    /// Whether it could be decided. False means unverified.
+    pub checked: bool,
+    /// Whether it holds; false when it could not be decided.
+    pub holds: bool,
+    /// What was found, in one line of at most 160 characters.
+    pub detail: String,
 }
 
 /// A file below `outputs`.

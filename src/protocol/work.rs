@@ -55,7 +55,17 @@ pub struct Assignment {
     pub remaining_ms: u64,
     /// Bounds of the work.
     pub limits: Limits,
+    /// What must hold of what the work delivers, as the user wrote it; at most 20 texts of 500 characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance: Vec<String>,
+    /// What the attempt before did not meet, one sentence each, for the work to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
+
+/// The variable in which commands and functions find the notes of an assignment: a JSON array of strings. Unset where
+/// there are none.
+pub const NOTES_VARIABLE: &str = "AGENTRUN_NOTES";
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

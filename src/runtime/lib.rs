@@ -15,6 +15,7 @@ pub mod serve;
 pub mod settings;
 pub mod store;
 
+mod acceptance;
 mod lock;
 mod task;
 

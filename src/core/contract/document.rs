@@ -152,6 +152,11 @@ pub fn parse_output_file(bytes: &[u8]) -> Result<Document<'_>, ContractError> {
     parse("$AGENTRUN_OUTPUT", bytes)
 }
 
+/// Reads a file that is to be one document.
+pub fn parse_file(bytes: &[u8]) -> Result<Document<'_>, ContractError> {
+    parse("the file", bytes)
+}
+
 pub(super) fn parse<'a>(source: &'static str, bytes: &'a [u8]) -> Result<Document<'a>, ContractError> {
     let text =
         str::from_utf8(bytes).map_err(|e| error(source, bytes, e.valid_up_to(), Problem::InvalidUtf8))?;

@@ -9,6 +9,8 @@ mod envelope;
 mod judge;
 pub mod tail;
 
-pub use document::{ContractError, Document, MAX_DEPTH, Problem, parse_output_file, parse_stdout};
+pub use document::{
+    ContractError, Document, MAX_DEPTH, Problem, parse_file, parse_output_file, parse_stdout,
+};
 pub use envelope::{Envelope, EnvelopeError, Status, Usage};
 pub use judge::{Call, Delivery, EndedBy, Judgement, Output, judge};

@@ -4,8 +4,10 @@ use super::artifacts::{self, Listing};
 use super::context::Context;
 use super::input::{self, InputError, Source};
 use super::schemas::{SchemaError, check_input};
+use crate::acceptance::Before;
 use crate::store::Durability;
 use crate::store::copies::{self, Places};
+use crate::store::evidence::Evidence;
 use crate::store::files::{self, FileError, Manner, beneath};
 use crate::store::volume::{self, VolumeError};
 use agentrun_api::SubTaskReason;
@@ -54,18 +56,28 @@ impl PrepareError {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) input: Source,
+    /// What its end is compared with.
+    pub(super) basis: Basis,
+}
+
+/// What was so before the work, and what it has to be like after it.
+#[derive(Debug)]
+pub(super) struct Basis {
     /// `outputs` before the work.
     pub(super) before: Listing,
     /// What a function takes and gives.
     pub(super) schemas: Arc<Schemas>,
+    /// The files that criteria ask to be written, before the sub-task.
+    pub(super) unwritten: Before,
 }
 
 /// Writes files and skills, tests the volume, opens the input and waits for the isolation probe.
 pub(super) async fn prepare(
     context: &Arc<Context>,
     assignment: &Assignment,
+    evidence: &Evidence,
 ) -> Result<Prepared, PrepareError> {
-    let (prepared, ()) = tokio::try_join!(store(context, assignment), isolated(context))?;
+    let (prepared, ()) = tokio::try_join!(store(context, assignment, evidence), isolated(context))?;
     Ok(prepared)
 }
 
@@ -83,7 +95,11 @@ async fn isolated(context: &Context) -> Result<(), PrepareError> {
     }
 }
 
-async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepared, PrepareError> {
+async fn store(
+    context: &Arc<Context>,
+    assignment: &Assignment,
+    evidence: &Evidence,
+) -> Result<Prepared, PrepareError> {
     let folders = &context.settings.folders;
     test_volume(context).await?;
     uploads(context, &assignment.files).await?;
@@ -94,18 +110,23 @@ async fn store(context: &Arc<Context>, assignment: &Assignment) -> Result<Prepar
             .ensure(&folders.skills, skill, &context.outbox)
             .await?;
     }
-    let (context, assignment) = (Arc::clone(context), assignment.clone());
+    let (context, assignment, evidence) = (Arc::clone(context), assignment.clone(), evidence.clone());
     let shared = Arc::clone(&context);
     let opened = crate::blocking(move || {
-        let before = artifacts::list(&context.settings.folders.roots())?;
-        Ok((checked_input(&context, &assignment), before))
+        let roots = context.settings.folders.roots();
+        let before = artifacts::list(&roots)?;
+        let unwritten = Before::of(&assignment.acceptance, &roots, &evidence)?;
+        Ok((checked_input(&context, &assignment), before, unwritten))
     });
-    let (input, before) = opened.await.map_err(|error| volume_error(&shared, error))?;
+    let (input, before, unwritten) = opened.await.map_err(|error| volume_error(&shared, error))?;
     let (input, schemas) = input?;
     Ok(Prepared {
         input,
-        before,
-        schemas,
+        basis: Basis {
+            before,
+            schemas,
+            unwritten,
+        },
     })
 }
 

@@ -4,7 +4,8 @@ use super::warm::Key;
 use crate::settings::{Folders, SeenFolders};
 use crate::store::files::beneath;
 use agentrun_protocol::executor::Exec;
-use agentrun_protocol::work::{Assignment, FileAccess, Limits, WARM_VARIABLE, Warm, Work};
+use agentrun_protocol::work::{Assignment, FileAccess, Limits, NOTES_VARIABLE, WARM_VARIABLE, Warm, Work};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -21,6 +22,12 @@ const FIRST_LINE: u64 = 256;
 pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolders) -> Exec {
     let mut limits = assignment.limits.clone();
     let mut env = assignment.env.clone();
+    if !assignment.notes.is_empty() {
+        env.insert(
+            NOTES_VARIABLE.to_owned(),
+            Value::from(assignment.notes.clone()).to_string(),
+        );
+    }
     let (argv, cwd, access) = match &assignment.work {
         Work::Function {
             skill, file, files, ..

@@ -1,19 +1,21 @@
 //! The order of an attempt: prepare, run, judge, collect, store.
 
-use super::artifacts::{self, Artifacts, HASH_TIME, Listing};
+use super::artifacts::{self, Artifacts, HASH_TIME};
 use super::call::{self, Over, Terms};
 use super::context::{Context, Control};
 use super::judge::{Times, Verdict, judge, tails};
 use super::output::Placed;
-use super::prepare::{PrepareError, Prepared, prepare};
-use super::program;
+use super::prepare::{Basis, PrepareError, Prepared, prepare};
+use super::program::{self, LOG_BYTES};
 use super::record::Record;
 use super::warm::{self, Server};
+use crate::acceptance::{self, CHECK_TIME, Call};
 use crate::chain;
 use crate::store::evidence::Evidence;
 use crate::store::volume::VolumeError;
 use agentrun_api::SubTaskReason;
-use agentrun_core::skill::Schemas;
+use agentrun_core::acceptance::{CallEnd, CallRecord};
+use agentrun_protocol::executor::{ProcessEnd, Stream};
 use agentrun_protocol::result::{AttemptResult, Ending, Timing, Usage};
 use agentrun_protocol::work::{Assignment, Work};
 use std::io;
@@ -70,7 +72,7 @@ struct Attempt {
 impl Attempt {
     async fn go(&self, control: &mut Control) -> AttemptEnd {
         let prepared = tokio::select! {
-            prepared = prepare(&self.context, &self.assignment) => prepared,
+            prepared = prepare(&self.context, &self.assignment, &self.evidence) => prepared,
             () = sleep_until(self.deadline) => return self.unstarted(Ending::Timeout, SubTaskReason::DeadlineExceeded, &Unstarted::Late),
             _ = control.stopped() => return self.unstarted(Ending::Cancelled, SubTaskReason::Cancelled, &Unstarted::Cancelled),
         };
@@ -135,10 +137,7 @@ impl Attempt {
             cpu_ms: i64::try_from(over.ended.cpu_ms).unwrap_or(i64::MAX),
         };
         let process_tree_empty = over.ended.tree_empty;
-        let result = match self
-            .collect(over, record, prepared.before, prepared.schemas)
-            .await
-        {
+        let result = match self.collect(over, record, prepared.basis).await {
             Ok(result) => result,
             Err(error) => blank(
                 Ending::Error,
@@ -157,13 +156,7 @@ impl Attempt {
     }
 
     /// Judges, hashes and places. Away from the timers, since all of it reads and writes files.
-    async fn collect(
-        &self,
-        mut over: Over,
-        record: Record,
-        before: Listing,
-        schemas: Arc<Schemas>,
-    ) -> io::Result<AttemptResult> {
+    async fn collect(&self, mut over: Over, record: Record, basis: Basis) -> io::Result<AttemptResult> {
         if let Some(error) = over.evidence.take() {
             return Err(error);
         }
@@ -173,12 +166,38 @@ impl Attempt {
             warm_start_ms: u64::try_from(warm_start.as_millis()).unwrap_or(u64::MAX),
         };
         let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
+        let criteria = self.assignment.acceptance.clone();
         let roots = self.context.settings.folders.roots();
         crate::blocking(move || {
-            let verdict = judge(&work, &over, &record, times, schemas.output.as_ref(), &evidence)?;
+            let verdict = judge(
+                &work,
+                &over,
+                &record,
+                times,
+                basis.schemas.output.as_ref(),
+                &evidence,
+            )?;
             let until = std::time::Instant::now() + HASH_TIME;
-            let artifacts = artifacts::changed(&roots, &before, until)?;
-            Ok(assemble(verdict, artifacts))
+            let artifacts = artifacts::changed(&roots, &basis.before, until)?;
+            let acceptance = match verdict.ending {
+                Ending::Success => {
+                    let calls = calls(&work, &over, &record, &evidence);
+                    acceptance::check(
+                        &criteria,
+                        &acceptance::Facts {
+                            roots: &roots,
+                            before: &basis.unwritten,
+                            calls: &calls,
+                            until: std::time::Instant::now() + CHECK_TIME,
+                        },
+                    )
+                }
+                _ => Vec::new(),
+            };
+            Ok(AttemptResult {
+                acceptance,
+                ..assemble(verdict, artifacts)
+            })
         })
         .await
     }
@@ -233,6 +252,26 @@ enum Unstarted {
     Cancelled,
 }
 
+/// What the sub-task ran: a command is one call of its own.
+fn calls(work: &Work, over: &Over, record: &Record, evidence: &Evidence) -> Vec<Call> {
+    let Work::Command { argv, .. } = work else {
+        return Vec::new();
+    };
+    let end = match over.ended.end {
+        ProcessEnd::Exited { code } => CallEnd::Exited(code),
+        _ => CallEnd::Killed,
+    };
+    let totals = [record.stdout.total(), record.stderr.total()];
+    vec![Call {
+        record: CallRecord {
+            argv: argv.clone(),
+            end,
+        },
+        logs: [Stream::Stdout, Stream::Stderr].map(|stream| evidence.log_path(stream)),
+        whole: totals.into_iter().all(|total| total <= LOG_BYTES),
+    }]
+}
+
 fn assemble(verdict: Verdict, artifacts: Artifacts) -> AttemptResult {
     let (output, output_ref) = match verdict.output {
         None => (None, None),
@@ -279,6 +318,7 @@ fn empty() -> AttemptResult {
         stdout_tail: String::new(),
         stderr_tail: String::new(),
         artifacts: Vec::new(),
+        acceptance: Vec::new(),
         timing: Timing::default(),
         usage: Usage::default(),
         isolation: None,

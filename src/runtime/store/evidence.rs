@@ -1,5 +1,6 @@
 //! What is kept of an attempt below `state`, where user code cannot reach it:
-//! `runs/RUN_UID/tasks/SUBTASK_UID/ATTEMPT/{result.json, output.json, stdout, stderr}`.
+//! `runs/RUN_UID/tasks/SUBTASK_UID/ATTEMPT/{result.json, output.json, stdout, stderr}`, and beside the attempts
+//! `before.json`.
 
 use super::files::{FileError, beneath};
 use super::{Durability, sha256_of, write};
@@ -57,6 +58,20 @@ impl Evidence {
             bytes: bytes.len() as u64,
             sha256: sha256_of(bytes),
         })
+    }
+
+    /// What an earlier attempt kept of the time before the sub-task.
+    pub(crate) fn before(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.before_path()).ok()
+    }
+
+    /// Keeps what was there before the sub-task, for this attempt and later ones.
+    pub(crate) fn store_before(&self, bytes: &[u8]) -> io::Result<()> {
+        write(&self.before_path(), bytes, MODE, Durability::Process)
+    }
+
+    fn before_path(&self) -> PathBuf {
+        self.folder.with_file_name("before.json")
     }
 
     /// A new, empty log.

@@ -169,6 +169,8 @@ pub(crate) fn assignment(work: Work) -> Assignment {
         tcp: false,
         remaining_ms: 10_000,
         limits,
+        acceptance: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
