@@ -31,6 +31,11 @@ use crate::{
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="AcceptanceMet")].reason"#
+    ),
     printcolumn(name = "Attempt", type_ = "integer", json_path = ".status.attempt"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Waiting", type_ = "string", json_path = ".status.waitingFor", priority = 1)

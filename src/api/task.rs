@@ -86,8 +86,9 @@ pub struct TaskTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     /// What must hold of what it delivered: `file:PATH exists|non-empty|json-valid|csv-columns:a,b|json-schema:PATH`,
-    /// `file_written:PATH`, `tests_passed:COMMAND` or `rerun:COMMAND`. Relative paths start at the workspace.
-    /// Anything else is never taken to hold.
+    /// `file_written:PATH`, `tests_passed:COMMAND` or `rerun:COMMAND`. Relative paths start at the workspace; others
+    /// are below `/mnt/user-data/workspace` and `/mnt/user-data/outputs`. Anything else is never taken to hold. Under
+    /// `Require`, another attempt finds what was not met in the variable `AGENTRUN_NOTES`, a JSON array of strings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 500)), extend("x-kubernetes-list-type" = "set"))]
     pub acceptance: Vec<String>,

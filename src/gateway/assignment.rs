@@ -4,10 +4,11 @@ use crate::limits::{command_limits, function_limits};
 use crate::skills::travels;
 use agentrun_api::names::paths::UPLOADS;
 use agentrun_api::{
-    AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork, GoDuration, SandboxPool,
-    SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason, WarmFunction,
-    Work as ApiWork,
+    AcceptancePolicy, AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork,
+    GoDuration, SandboxPool, SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason,
+    WarmFunction, Work as ApiWork,
 };
+use agentrun_core::acceptance;
 use agentrun_core::names::source_folder;
 use agentrun_protocol::work::{
     Assignment, AttemptId, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Warm, Work,
@@ -83,7 +84,17 @@ pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> 
         tcp: has_egress(&sandbox, template),
         remaining_ms: remaining_ms(spec.timeout.as_ref(), run, facts.now)?,
         limits,
+        acceptance: spec.acceptance.clone(),
+        notes: notes(facts.subtask),
     })
+}
+
+/// What the attempt before left unmet, when that is why another one follows.
+fn notes(subtask: &SubTask) -> Vec<String> {
+    let required = subtask.spec.acceptance_policy == Some(AcceptancePolicy::Require);
+    let verdicts = subtask.status.iter().flat_map(|status| &status.acceptance);
+    let verdicts: Vec<_> = verdicts.filter(|_| required).cloned().collect();
+    acceptance::notes(&verdicts)
 }
 
 fn wait(what: &str, or_else: Option<&'static str>) -> NotAssignable {

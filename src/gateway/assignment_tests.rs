@@ -305,3 +305,26 @@ fn a_warm_function_says_how_many_processes_there_may_be_and_for_how_many_calls()
     let warm = warm.unwrap();
     assert_eq!((warm.instances, warm.max_calls), (3, Some(100)));
 }
+
+#[test]
+fn another_attempt_is_told_what_was_not_met() {
+    let case = |policy: &str| {
+        Case::command(|o| {
+            o["spec"]["acceptance"] = json!(["file:a exists", "file:b exists"]);
+            o["spec"]["acceptancePolicy"] = json!(policy);
+            o["status"]["acceptance"] = json!([
+                {"criterion": "file:a exists", "checked": true, "holds": false, "detail": "it does not exist"},
+                {"criterion": "file:b exists", "checked": true, "holds": true},
+            ]);
+        })
+        .resolve()
+        .unwrap()
+    };
+    let assignment = case("Require");
+    assert_eq!(assignment.acceptance, ["file:a exists", "file:b exists"]);
+    assert_eq!(
+        assignment.notes,
+        ["[does not hold] file:a exists: it does not exist"]
+    );
+    assert!(case("Report").notes.is_empty());
+}

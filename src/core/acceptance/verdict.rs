@@ -1,10 +1,12 @@
 //! What all criteria together say.
 
 use super::{MAX_CRITERION, parse};
-use crate::conditions::Is;
+use crate::conditions::{self, Is};
 use crate::settle;
 use crate::text::one_line;
-use agentrun_api::{AcceptanceMetReason, AcceptancePolicy, Verdict};
+use agentrun_api::names::conditions as kind;
+use agentrun_api::{AcceptanceMetReason, AcceptancePolicy, Conditions, Verdict};
+use jiff::Timestamp;
 
 /// The most characters of a note for the next attempt.
 const MAX_NOTE: usize = 700;
@@ -21,6 +23,29 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// Nothing was delivered that could be checked.
+    pub fn not_checked() -> Self {
+        Self {
+            is: Is::Unknown,
+            reason: AcceptanceMetReason::NotChecked,
+            message: "the work did not end well, so that nothing was checked".to_owned(),
+        }
+    }
+
+    /// Sets the condition.
+    pub fn show(&self, conditions: &mut Conditions, generation: Option<i64>, now: Timestamp) {
+        let reason = self.reason.as_str();
+        conditions::set(
+            conditions,
+            kind::ACCEPTANCE_MET,
+            self.is,
+            reason,
+            &self.message,
+            generation,
+            now,
+        );
+    }
+
     /// What the rule of attempts makes of it.
     pub fn verdict(&self, policy: Option<AcceptancePolicy>) -> settle::Verdict {
         match self.is {
@@ -28,11 +53,6 @@ impl Standing {
             _ if policy == Some(AcceptancePolicy::Require) => settle::Verdict::NotAccepted,
             _ => settle::Verdict::Accepted,
         }
-    }
-
-    /// The word for the columns of `kubectl get`.
-    pub fn word(&self) -> &'static str {
-        self.reason.as_str()
     }
 }
 

@@ -29,6 +29,14 @@ impl TaskEnd {
         }
     }
 
+    /// The same for people: a success that is not accepted says so.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Failed(Outcome::Success) => "Success, but is not accepted",
+            end => end.word(),
+        }
+    }
+
     /// The word that `tasks.NAME.outcome` holds.
     pub fn word(self) -> &'static str {
         match self {

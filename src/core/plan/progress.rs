@@ -2,6 +2,7 @@
 
 use super::outcome::{TaskEnd, end_of};
 use super::run::{RunPlan, has_lease};
+use crate::acceptance;
 use crate::conditions::{self, Is};
 use agentrun_api::names::conditions as kind;
 use agentrun_api::{
@@ -38,7 +39,23 @@ pub fn fill(
     status.leases = Some(count(leases));
     status.artifacts = artifacts(children);
     status.usage = usage(children);
+    status.verdict = verdict(children);
     isolation(status, children, generation, now);
+}
+
+/// The worst that the criteria of any sub-task say stands for the run; nothing where none has been checked.
+fn verdict(children: &[&SubTask]) -> Option<String> {
+    let checked = children
+        .iter()
+        .filter_map(|child| child.status.as_ref())
+        .filter(|status| !status.acceptance.is_empty());
+    let standings = checked.map(|status| acceptance::standing(&status.acceptance));
+    let worst = standings.max_by_key(|standing| match standing.is {
+        Is::True => 0,
+        Is::Unknown => 1,
+        Is::False => 2,
+    });
+    worst.map(|standing| standing.reason.as_str().to_owned())
 }
 
 fn count(n: usize) -> i32 {

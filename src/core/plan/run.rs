@@ -218,8 +218,8 @@ impl<'a> Round<'a> {
         for edge in self.graph.edges(&task.name) {
             let end = self.plan.ends.get(edge.task).copied().flatten();
             if end.is_some_and(|end| !end.satisfies(edge.when)) {
-                let word = end.map_or("", TaskEnd::word);
-                let message = format!("task {} ended with {word}, needed was {}", edge.task, edge.when);
+                let found = end.map_or("", TaskEnd::told);
+                let message = format!("task {} ended with {found}, needed was {}", edge.task, edge.when);
                 return Gate::Never(skipped(SubTaskReason::DependencyFailed, message));
             }
         }

@@ -480,8 +480,28 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.goal: is not supported by this version yet",
         ),
         (
-            task(json!({"acceptance": ["file:x exists"]})),
-            "spec.tasks[a].acceptance: is not supported by this version yet",
+            task(json!({"acceptance": ["rerun:make check"]})),
+            "spec.tasks[a].acceptance: \"rerun:make check\" is not supported by this version yet",
+        ),
+        (
+            task(json!({"acceptance": ["file:report.pdf"]})),
+            "spec.tasks[a].acceptance: \"file:report.pdf\" names no check: write",
+        ),
+        (
+            task(json!({"acceptance": ["file:/etc/passwd exists"]})),
+            "spec.tasks[a].acceptance: \"file:/etc/passwd exists\" names \"/etc/passwd\": allowed are",
+        ),
+        (
+            task(json!({"acceptance": vec!["a"; 21]})),
+            "spec.tasks[a].acceptance: has 21 criteria, at most 20 are allowed",
+        ),
+        (
+            task(json!({"acceptance": ["a".repeat(501)]})),
+            "spec.tasks[a].acceptance: a criterion is longer than 500 characters",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "acceptance": ["file:x exists"]}),
+            "spec.acceptance: is not supported by this version yet",
         ),
     ];
     for (spec, expected) in rows {
@@ -516,4 +536,35 @@ fn several_leaves_make_a_map_and_an_expression_overrules_it() {
     let mut chosen = World::new(json!({"tasks": tasks, "output": "${tasks.b.output.from}"}));
     chosen.children = world.children;
     assert_eq!(chosen.plan().output, Some(RunOutput::Inline(json!("b"))));
+}
+
+// F121
+#[test]
+fn a_success_that_is_not_accepted_starts_no_dependant_and_fails_the_run() {
+    for (policy, holds, follows) in [
+        ("Require", false, false),
+        ("Require", true, true),
+        ("Report", false, true),
+    ] {
+        let mut first = command("a", json!([]));
+        first["acceptance"] = json!(["file:x exists"]);
+        first["acceptancePolicy"] = json!(policy);
+        let mut world = World::new(json!({"tasks": [first, command("b", json!([{"task": "a"}]))]}));
+        world.round();
+        world.end("a", Outcome::Success);
+        let status = world.children[0].status.as_mut().unwrap();
+        status.acceptance = vec![agentrun_api::Verdict {
+            criterion: "file:x exists".into(),
+            checked: true,
+            holds,
+            ..agentrun_api::Verdict::default()
+        }];
+        assert_eq!(world.round(), ["b"], "made, or made as skipped");
+        let skipped = world.children[1]
+            .status
+            .as_ref()
+            .is_some_and(|status| status.outcome == Some(Outcome::Skipped));
+        assert_eq!(skipped, !follows, "{policy} {holds}");
+        assert_eq!(world.plan().failed.is_empty(), follows);
+    }
 }

@@ -2,6 +2,7 @@
 //! instead of being ignored: a run must never do less than it says.
 
 use super::validate::FieldError;
+use crate::acceptance::{Criterion, parse};
 use agentrun_api::{AgentRunSpec, ForEach, SandboxSpec, Start, TaskTemplate};
 
 /// Every use of such a field.
@@ -38,11 +39,11 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
     let fields = [
         ("agent", task.agent.is_some()),
         ("context", task.context.is_some()),
-        ("acceptance", !task.acceptance.is_empty()),
         ("approval", task.approval.is_some()),
         ("cache", task.cache.is_some()),
     ];
     let mut found = used(&prefix, &fields);
+    found.extend(reruns(&prefix, task));
     found.extend(
         task.sandbox
             .iter()
@@ -54,6 +55,20 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
             .flat_map(|each| in_for_each(&format!("{prefix}.forEach"), each)),
     );
     found
+}
+
+fn reruns(prefix: &str, task: &TaskTemplate) -> Vec<FieldError> {
+    let reruns = task
+        .acceptance
+        .iter()
+        .filter(|criterion| matches!(parse(criterion), Ok(Criterion::Rerun { .. })));
+    let field = format!("{prefix}.acceptance");
+    reruns
+        .map(|criterion| {
+            let message = format!("{criterion:?} is not supported by this version yet: use tests_passed");
+            FieldError::new(&field, message)
+        })
+        .collect()
 }
 
 fn in_sandbox(prefix: &str, sandbox: &SandboxSpec) -> Vec<FieldError> {

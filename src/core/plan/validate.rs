@@ -3,6 +3,7 @@
 
 use super::parsed::Expressions;
 use super::unsupported;
+use crate::acceptance::{self, MAX_CRITERIA, MAX_CRITERION};
 use agentrun_api::{
     AgentRunSpec, EgressRule, FileSource, GoDuration, Quantity, Resources, SandboxSpec, TaskTemplate,
 };
@@ -146,6 +147,27 @@ fn check_file(file: &FileSource, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Free text is a criterion too, but one that begins like a checked one must be one.
+fn criteria(field: &str, criteria: &[String], errors: &mut Vec<FieldError>) {
+    if criteria.len() > MAX_CRITERIA {
+        let found = criteria.len();
+        errors.push(FieldError::new(
+            field,
+            format!("has {found} criteria, at most {MAX_CRITERIA} are allowed"),
+        ));
+    }
+    for criterion in criteria {
+        if criterion.chars().count() > MAX_CRITERION {
+            errors.push(FieldError::new(
+                field,
+                format!("a criterion is longer than {MAX_CRITERION} characters"),
+            ));
+        } else if let Err(error) = acceptance::parse(criterion) {
+            errors.push(FieldError::new(field, format!("{criterion:?} {error}")));
+        }
+    }
+}
+
 fn check_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) {
     let field = |name: &str| format!("spec.tasks[{}]{name}", task.name);
     if task.work().is_none() {
@@ -180,6 +202,7 @@ fn check_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) {
             "needs exactly one of path and task",
         ));
     }
+    criteria(&field(".acceptance"), &task.acceptance, errors);
     for (index, dependency) in task.depends_on.iter().enumerate() {
         if task.depends_on[..index]
             .iter()

@@ -2,9 +2,8 @@
 
 use crate::ends::Report;
 use crate::placement::newest;
-use agentrun_api::{
-    AcceptancePolicy, Attempt, Outcome, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing,
-};
+use agentrun_api::{Attempt, Outcome, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing};
+use agentrun_core::acceptance::{self, Standing};
 use agentrun_core::settle::{Settlement, Stop, Verdict, settle};
 use agentrun_protocol::work::AttemptId;
 use jiff::{SignedDuration, Timestamp};
@@ -49,8 +48,12 @@ pub(crate) fn plan(subtask: &SubTask, key: &Key, report: &Report, stopped: bool,
         Some(outcome) if !unasked => {
             end_attempt(&mut patch, place, outcome, report, now);
             details(&mut patch, status, report);
+            let standing = accepted(&mut patch, subtask, status, report, now);
             measures(&mut patch, subtask, status, place, key, report, now);
-            settled(&mut patch, subtask, place, report, stopped, now);
+            let verdict = standing.map_or(Verdict::Accepted, |standing| {
+                standing.verdict(subtask.spec.acceptance_policy)
+            });
+            settled(&mut patch, subtask, place, report, verdict, stopped, now);
         }
         _ => evidence(&mut patch, status, report),
     }
@@ -113,6 +116,30 @@ fn details(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
     let artifacts = (!report.artifacts.is_empty()).then_some(&report.artifacts);
     patch.set("artifacts", artifacts, !old.artifacts.is_empty());
     patch.set("waitingFor", None::<()>, old.waiting_for.is_some());
+}
+
+/// Writes what the criteria say and the condition, and gives back what they say together. `None` without criteria, and
+/// when the attempt did not end well: then nothing was delivered that could be checked, and the outcome speaks.
+fn accepted(
+    patch: &mut Patch,
+    subtask: &SubTask,
+    old: &SubTaskStatus,
+    report: &Report,
+    now: Timestamp,
+) -> Option<Standing> {
+    let criteria = &subtask.spec.acceptance;
+    if criteria.is_empty() {
+        return None;
+    }
+    let ended_well = report.outcome == Some(Outcome::Success);
+    let verdicts = ended_well.then(|| acceptance::of_report(criteria, &report.acceptance));
+    patch.set("acceptance", verdicts.as_ref(), !old.acceptance.is_empty());
+    let standing = verdicts.map(|verdicts| acceptance::standing(&verdicts));
+    let shown = standing.clone().unwrap_or_else(Standing::not_checked);
+    let mut conditions = old.conditions.clone();
+    shown.show(&mut conditions, subtask.metadata.generation, now);
+    patch.add("conditions", conditions);
+    standing
 }
 
 fn evidence(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
@@ -188,6 +215,7 @@ fn settled(
     subtask: &SubTask,
     place: usize,
     report: &Report,
+    verdict: Verdict,
     stopped: bool,
     now: Timestamp,
 ) {
@@ -205,7 +233,6 @@ fn settled(
         attempt.finished = Some(MicroTime(now));
     }
     let uid = subtask.uid().unwrap_or_default();
-    let verdict = verdict(subtask, report);
     match settle(&subtask.spec, &uid, &attempts, verdict, Stop::None, now) {
         Some(Settlement::Final { outcome, reason }) => {
             patch.add("outcome", outcome);
@@ -217,18 +244,6 @@ fn settled(
             patch.add("phase", SubTaskPhase::Pending);
         }
         None => {}
-    }
-}
-
-/// Criteria that nobody has checked are unverified, and under `Require` that is not accepted.
-fn verdict(subtask: &SubTask, report: &Report) -> Verdict {
-    let required = subtask.spec.acceptance_policy == Some(AcceptancePolicy::Require);
-    let unchecked =
-        required && !subtask.spec.acceptance.is_empty() && report.outcome == Some(Outcome::Success);
-    if unchecked {
-        Verdict::NotAccepted
-    } else {
-        Verdict::Accepted
     }
 }
 

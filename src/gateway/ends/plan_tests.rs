@@ -217,3 +217,88 @@ fn an_output_of_null_is_an_output() {
     let add = json!({"op": "add", "path": "/status/output", "value": null});
     assert!(patch.as_array().unwrap().contains(&add));
 }
+
+fn with_criteria(policy: &str, attempts: i32) -> SubTask {
+    subtask(|o| {
+        o["spec"]["acceptance"] = json!(["file:a exists", "it is polite"]);
+        o["spec"]["acceptancePolicy"] = json!(policy);
+        o["spec"]["retry"] = json!({"attempts": attempts});
+    })
+}
+
+fn judged(first: bool, second: bool) -> Report {
+    let verdict = |criterion: &str, holds: bool| json!({"criterion": criterion, "family": "file", "checked": true, "holds": holds, "detail": "a\nb"});
+    result(|r| r["acceptance"] = json!([verdict("it is polite", second), verdict("file:a exists", first)]))
+}
+
+// F121
+#[test]
+fn a_verdict_is_stored_in_the_order_of_the_criteria_and_never_changes_the_outcome() {
+    let written = written(plan(
+        &with_criteria("Require", 1),
+        &key(1),
+        &judged(false, true),
+        false,
+        now(),
+    ));
+    assert_eq!(written["outcome"], json!("Success"));
+    assert_eq!(
+        written["acceptance"],
+        json!([
+            {"criterion": "file:a exists", "family": "file", "checked": true, "holds": false, "detail": "a\\nb"},
+            {"criterion": "it is polite", "family": "file", "checked": true, "holds": true, "detail": "a\\nb"},
+        ])
+    );
+    let condition = &written["conditions"][0];
+    assert_eq!(condition["type"], json!("AcceptanceMet"));
+    assert_eq!(
+        (&condition["status"], &condition["reason"]),
+        (&json!("False"), &json!("DoesNotHold"))
+    );
+}
+
+#[test]
+fn only_required_criteria_lead_to_another_attempt() {
+    for (policy, holds, outcome) in [
+        ("Report", false, Some(json!("Success"))),
+        ("Require", true, Some(json!("Success"))),
+        ("Require", false, None),
+    ] {
+        let written = written(plan(
+            &with_criteria(policy, 2),
+            &key(1),
+            &judged(true, holds),
+            false,
+            now(),
+        ));
+        assert_eq!(written.get("outcome").cloned(), outcome, "{policy} {holds}");
+    }
+}
+
+#[test]
+fn what_did_not_end_well_is_not_checked() {
+    let written = written(plan(
+        &with_criteria("Require", 1),
+        &key(1),
+        &failure(),
+        false,
+        now(),
+    ));
+    assert_eq!(written["outcome"], json!("Error"));
+    assert!(!written.contains_key("acceptance"));
+    assert_eq!(written["conditions"][0]["reason"], json!("NotChecked"));
+    assert_eq!(written["conditions"][0]["status"], json!("Unknown"));
+}
+
+#[test]
+fn a_runtime_that_says_nothing_leaves_criteria_unverified() {
+    let written = written(plan(
+        &with_criteria("Report", 1),
+        &key(1),
+        &result(|_| ()),
+        false,
+        now(),
+    ));
+    assert_eq!(written["conditions"][0]["reason"], json!("Unverified"));
+    assert_eq!(written["acceptance"][0]["checked"], json!(false));
+}

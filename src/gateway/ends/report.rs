@@ -1,14 +1,17 @@
 //! What is known about the end of an attempt, within the bounds of the schema.
 
 use crate::text::{head, tail};
-use agentrun_api::{Artifact, FileRef, Isolation, Json, Outcome, SubTaskReason};
+use agentrun_api::{Artifact, FileRef, Isolation, Json, Outcome, SubTaskReason, Verdict};
+use agentrun_core::acceptance::MAX_DETAIL;
+use agentrun_core::text::one_line;
 use agentrun_protocol::probe::Isolation as Probed;
-use agentrun_protocol::result::{ArtifactRef, AttemptResult, Ending, Timing, Usage};
+use agentrun_protocol::result::{ArtifactRef, AttemptResult, CriterionVerdict, Ending, Timing, Usage};
 
 const MAX_REASON: usize = 128;
 const MAX_MESSAGE: usize = 4096;
 const MAX_TAIL: usize = 2048;
 const MAX_ARTIFACTS: usize = 100;
+const MAX_FAMILY: usize = 32;
 
 /// The end of an attempt, or evidence of one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +34,8 @@ pub(crate) struct Report {
     pub(crate) stderr_tail: Option<String>,
     /// Delivered files.
     pub(crate) artifacts: Vec<Artifact>,
+    /// What the criteria say, as far as the runtime checked them.
+    pub(crate) acceptance: Vec<Verdict>,
     /// What the isolation probe found.
     pub(crate) isolation: Option<Isolation>,
     /// No process of the attempt is left.
@@ -97,6 +102,7 @@ impl From<AttemptResult> for Report {
             stdout_tail: some(tail(&result.stdout_tail, MAX_TAIL)),
             stderr_tail: some(tail(&result.stderr_tail, MAX_TAIL)),
             artifacts: artifacts.map(artifact).collect(),
+            acceptance: result.acceptance.into_iter().map(verdict).collect(),
             isolation: result.isolation.map(isolation),
             process_tree_empty: Some(result.process_tree_empty),
             timing: Some(result.timing),
@@ -128,6 +134,16 @@ fn isolation(probed: Probed) -> Isolation {
         Probed::Verified => Isolation::Verified,
         Probed::NotIsolated => Isolation::NotIsolated,
         Probed::NotRequired => Isolation::NotRequired,
+    }
+}
+
+fn verdict(verdict: CriterionVerdict) -> Verdict {
+    Verdict {
+        criterion: verdict.criterion,
+        family: some(head(&verdict.family, MAX_FAMILY)),
+        checked: verdict.checked,
+        holds: verdict.checked && verdict.holds,
+        detail: some(&one_line(&verdict.detail, MAX_DETAIL)),
     }
 }
 

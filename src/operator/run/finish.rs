@@ -4,8 +4,9 @@ use super::draft::Draft;
 use crate::error::ReconcileError;
 use crate::world::World;
 use agentrun_api::names::conditions as kind;
-use agentrun_api::{AgentRun, CompleteReason, FailedReason, Json, RunPhase, VolumeReadyReason};
+use agentrun_api::{AgentRun, CompleteReason, FailedReason, Json, Outcome, RunPhase, VolumeReadyReason};
 use agentrun_core::conditions::Is;
+use agentrun_core::plan::outcome::TaskEnd;
 use agentrun_core::plan::output::{MAX_INLINE_BYTES, RunOutput};
 use agentrun_core::plan::run::{RunEnd, RunPlan};
 use jiff::Timestamp;
@@ -16,7 +17,11 @@ use std::time::Duration;
 
 /// Writes the terminal condition and the output into the draft.
 pub(super) fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Option<FailedReason>) {
-    let failed = plan.failed.join(", ");
+    let failed = plan.failed.iter().map(|task| match plan.ends.get(task) {
+        Some(Some(TaskEnd::Failed(Outcome::Success))) => format!("{task} (not accepted)"),
+        _ => task.clone(),
+    });
+    let failed = failed.collect::<Vec<_>>().join(", ");
     match (stop, end) {
         (Some(reason @ (FailedReason::Cancelled | FailedReason::Replaced)), _) => draft.cancelled(reason),
         (Some(reason), _) => draft.fail(reason, "limits.timeout is over"),

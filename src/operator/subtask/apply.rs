@@ -9,6 +9,7 @@ use crate::world::World;
 use crate::write;
 use agentrun_api::names::labels;
 use agentrun_api::{Attempt, Outcome, SandboxStatus, SubTask, SubTaskReason, SubTaskStatus};
+use agentrun_core::acceptance::Standing;
 use agentrun_core::plan::subtask::{Action, Decided, SubTaskPlan, phase_of};
 use agentrun_core::settle::Settlement;
 use jiff::Timestamp;
@@ -218,7 +219,9 @@ impl Writer<'_> {
         settlement: &Settlement,
     ) -> Result<(), ReconcileError> {
         let now = MicroTime(self.now);
+        let unchecked = self.unchecked();
         self.write(|status| {
+            unchecked(status);
             for known in status.attempts.iter_mut().filter(|known| known.number == attempt) {
                 known.outcome = Some(outcome);
                 known.reason = Some(reason.to_owned());
@@ -251,7 +254,9 @@ impl Writer<'_> {
     }
 
     async fn finish(&mut self, decided: &Decided) -> Result<(), ReconcileError> {
+        let unchecked = self.unchecked();
         self.write(|status| {
+            unchecked(status);
             status.outcome = Some(decided.outcome);
             status.reason = Some(decided.reason.into());
             status.message = Some(cut(&decided.message)).filter(|message| !message.is_empty());
@@ -267,6 +272,18 @@ impl Writer<'_> {
             .await;
         }
         Ok(())
+    }
+
+    /// An end that did not come over the channel leaves nothing that criteria could be checked on.
+    fn unchecked(&self) -> impl FnOnce(&mut SubTaskStatus) + use<> {
+        let (generation, now) = (self.subtask.metadata.generation, self.now);
+        let has_criteria = !self.subtask.spec.acceptance.is_empty();
+        move |status| {
+            status.acceptance.clear();
+            if has_criteria {
+                Standing::not_checked().show(&mut status.conditions, generation, now);
+            }
+        }
     }
 
     /// Says what is waited for, if that has changed.

@@ -79,7 +79,7 @@ fn missing(error: &ResolveError) -> FileFacts {
         ResolveError::WrongKind { found, .. } => FileFacts::Other(found),
         ResolveError::Leaves { .. } | ResolveError::Outside { .. } => FileFacts::Outside,
         ResolveError::System { source, .. } => FileFacts::Unreadable(source.to_string()),
-        other => FileFacts::Unreadable(other.to_string()),
+        ResolveError::ReadOnly { .. } => FileFacts::Unreadable(error.to_string()),
     }
 }
 

@@ -56,7 +56,7 @@ impl Ground {
             files: Vec::new(),
             copies: Vec::new(),
             skills: Vec::new(),
-            env: Default::default(),
+            env: std::collections::BTreeMap::default(),
             inherit_env: Vec::new(),
             tcp: false,
             remaining_ms: 1,
@@ -259,7 +259,7 @@ fn a_file_that_cannot_be_opened_is_open() {
     }
     let ground = Ground::new();
     ground.write("workspace/a.json", "{}");
-    fs::set_permissions(ground.path("workspace/a.json"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(ground.path("workspace/a.json"), fs::Permissions::from_mode(0o0)).unwrap();
     assert_eq!(ground.word("file:a.json exists"), "holds");
     assert_eq!(ground.word("file:a.json json-valid"), "open");
 }
@@ -335,14 +335,14 @@ fn tests_passed_reads_the_whole_log_of_the_call() {
         whole,
     };
     let word = |call| word(&ground.verdict_since("tests_passed:pytest -q", &Before::default(), &[call]));
-    let long = [
+    let noise = [
         &b"\xff noise\n".repeat(100_000)[..],
         &b"x".repeat(1 << 20),
         b"\n3 passed in 0.10s\n",
     ]
     .concat();
-    assert_eq!(word(call(&long, true)), "holds");
-    assert_eq!(word(call(&long, false)), "open");
+    assert_eq!(word(call(&noise, true)), "holds");
+    assert_eq!(word(call(&noise, false)), "open");
     assert_eq!(word(call(b"", true)), "open");
     assert_eq!(word(call(b"1 failed, 2 passed in 0.10s", true)), "fails");
     let mut gone = call(b"", true);

@@ -38,3 +38,32 @@ fn a_shell_script_keeps_the_interpreter_of_its_first_line() {
     assert_eq!(check("echo"), None);
     assert_eq!(check("#!\n"), None);
 }
+
+#[test]
+fn notes_are_a_variable_only_where_there_are_some() {
+    let notes = |notes: &[&str]| {
+        let work = serde_json::json!({
+            "uid": "u", "attempt": 2, "subtask": "n/s", "runUid": "r", "task": "t", "remainingMs": 1, "notes": notes,
+            "work": {"kind": "Command", "argv": ["true"]},
+            "limits": {"fileBytes": 1, "openFiles": 1, "processes": 1},
+        });
+        let assignment = serde_json::from_value(work).unwrap();
+        let folder = Path::new("/s");
+        let folders = Folders {
+            user_data: folder.into(),
+            state: folder.into(),
+            skills: folder.into(),
+            sources: folder.into(),
+        };
+        let seen = SeenFolders {
+            user_data: "/mnt/user-data".into(),
+            skills: "/mnt/skills".into(),
+        };
+        exec(&assignment, &folders, &seen)
+            .env
+            .get(NOTES_VARIABLE)
+            .cloned()
+    };
+    assert_eq!(notes(&[]), None);
+    assert_eq!(notes(&["a \"b\"", "c"]).as_deref(), Some(r#"["a \"b\"","c"]"#));
+}
