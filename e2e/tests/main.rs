@@ -13,6 +13,7 @@
     reason = "one binary: nothing of it can be reached from outside"
 )]
 
+mod acceptance;
 mod bad_input;
 mod disruption;
 mod ends;
@@ -62,6 +63,9 @@ fn main() -> ExitCode {
         plan::environment_and_secrets_reach_only_their_task,
         plan::the_runs_deadline_cuts_its_tasks,
         plan::queue_time_is_told_apart_from_run_time,
+        acceptance::criteria_about_files_are_decided_from_what_lies_there,
+        acceptance::passed_tests_are_counted_in_the_record_of_the_run,
+        acceptance::what_is_required_and_not_met_is_tried_again_with_notes,
         lifecycle::a_run_can_be_deleted_at_any_moment,
         lifecycle::cancel_works_before_the_start_while_running_and_in_a_pause,
         lifecycle::a_suspended_run_starts_nothing_and_goes_on_later,
