@@ -136,3 +136,59 @@ fn said(ended: &Finished) -> String {
         .map(|condition| condition.message.clone());
     messages.collect::<Vec<_>>().join("; ")
 }
+
+/// Phase and reason of a run, and status and reason of its condition.
+fn run_met(ended: &Finished) -> (String, String) {
+    let conditions = &ended.status().conditions;
+    let condition = conditions
+        .iter()
+        .find(|condition| condition.type_ == ACCEPTANCE_MET);
+    let condition = condition.expect("the condition is set");
+    (ended.end(), format!("{}/{}", condition.status, condition.reason))
+}
+
+pub async fn a_runs_own_criteria_are_checked_after_its_last_task(world: World) {
+    let spec = |code: &str, more: &str| {
+        let work = python(code);
+        format!(
+            "acceptance: [\"file:/mnt/user-data/outputs/a.json json-valid\"]\ntasks:\n- name: make\n  {work}\n{more}"
+        )
+    };
+    let write = "pathlib.Path('/mnt/user-data/outputs/a.json').write_text('{}')\nput(7)";
+    let good = world
+        .finish("good", &spec(write, "acceptancePolicy: Require\n"))
+        .await;
+    assert_eq!(
+        run_met(&good),
+        ("Succeeded/Succeeded".into(), "True/Holds".into())
+    );
+    assert_eq!(
+        good.status().output.as_ref().map(|output| output.0.clone()),
+        Some(json!(7))
+    );
+    assert_eq!(
+        good.status().done.as_deref(),
+        Some("1/1"),
+        "the check is no task of the plan"
+    );
+    let bad = world
+        .finish("bad", &spec("put(7)", "acceptancePolicy: Require\n"))
+        .await;
+    assert_eq!(
+        run_met(&bad),
+        ("Failed/AcceptanceNotMet".into(), "False/DoesNotHold".into())
+    );
+    assert_eq!(found(&bad.status().acceptance)[0].1, "fails");
+    let told = world.finish("told", &spec("put(7)", "")).await;
+    assert_eq!(
+        run_met(&told),
+        ("Succeeded/Succeeded".into(), "False/DoesNotHold".into())
+    );
+    let failed = world
+        .finish("failed", &spec("sys.exit(1)", "acceptancePolicy: Require\n"))
+        .await;
+    assert_eq!(
+        run_met(&failed),
+        ("Failed/TaskFailed".into(), "Unknown/NotChecked".into())
+    );
+}

@@ -98,7 +98,8 @@ pub struct AgentRunSpec {
     /// still run. Default: Continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// What must hold of what the whole run delivered, checked after the last task; written as in a task.
+    /// What must hold of what the whole run delivered, checked when every task has ended well; written as in a task,
+    /// without `file_written` and `tests_passed`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 500)), extend("x-kubernetes-list-type" = "set"))]
     pub acceptance: Vec<String>,

@@ -10,6 +10,8 @@ pub const WORKSPACE: &str = "/mnt/user-data/workspace";
 pub const OUTPUTS: &str = "/mnt/user-data/outputs";
 /// Root of the skills, one folder each.
 pub const SKILLS: &str = "/mnt/skills";
+/// The executor, which is in every sandbox.
+pub const EXECUTOR: &str = "/opt/agentrun/agentrun-sandbox";
 /// Folder of a thread on its claim: `users/USER/threads/THREAD`.
 ///
 /// `thread` is the run's UID for a run without a thread. Both are percent-encoded.

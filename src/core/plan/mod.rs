@@ -1,5 +1,6 @@
 //! Decides what a run and a sub-task do next. Time is an argument; nothing here reads or writes.
 
+pub mod acceptance;
 pub mod graph;
 pub mod outcome;
 pub mod output;

@@ -3,6 +3,7 @@
 //! Everything follows from the spec and from the sub-tasks that exist; nothing is remembered between two
 //! rounds. A sub-task is made when it may start, so its existence is its permission.
 
+use super::acceptance::{self, Check};
 use super::graph::Graph;
 use super::outcome::{TaskEnd, allowed_failures, collect, end_of};
 use super::output::{self, RunOutput};
@@ -12,7 +13,8 @@ use super::subtask::Decided;
 use crate::expr::{ExprError, Output, RunFacts, RunScope, Scope, TaskResult, TemplateError};
 use crate::names;
 use agentrun_api::{
-    AgentRunSpec, FailurePolicy, Outcome, RunRef, SubTask, SubTaskReason, SubTaskSpec, TaskTemplate, When,
+    AgentRunSpec, FailurePolicy, Outcome, RunRef, SubTask, SubTaskReason, SubTaskSpec, TaskTemplate, Verdict,
+    When,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,8 @@ pub enum RunEnd {
     TaskFailed,
     /// A task failed under `FailFast`.
     FailedFast,
+    /// Every task ended well, but what the run requires does not all hold.
+    NotAccepted,
 }
 
 /// What to do.
@@ -90,6 +94,8 @@ pub struct RunPlan {
     pub ends: BTreeMap<String, Option<TaskEnd>>,
     /// Items of each `forEach` task, once known.
     pub totals: BTreeMap<String, usize>,
+    /// What the run's own criteria say, once they are checked.
+    pub acceptance: Option<Vec<Verdict>>,
     /// The run's output, once it has succeeded.
     pub output: Option<RunOutput>,
 }
@@ -126,6 +132,7 @@ pub fn plan(view: &RunView<'_>) -> RunPlan {
             results: BTreeMap::new(),
             free: free_places(view),
             failed_fast,
+            awaits_check: false,
             plan: RunPlan::default(),
         };
         for task in &order {
@@ -179,6 +186,8 @@ struct Round<'a> {
     results: BTreeMap<&'a str, Output<'a>>,
     free: usize,
     failed_fast: bool,
+    /// The run's own criteria are not checked yet.
+    awaits_check: bool,
     plan: RunPlan,
 }
 
@@ -511,18 +520,23 @@ impl<'a> Round<'a> {
             true => self.view.children.iter().all(|child| !is_live(child)),
             false => self.plan.ends.values().all(Option::is_some),
         };
+        if ended && self.plan.failed.is_empty() && !self.view.stopped {
+            self.check();
+        }
         let over = self.plan.create.is_empty() && ended;
         let released = self
             .view
             .children
             .iter()
             .all(|child| child.metadata.deletion_timestamp.is_some() || !has_lease(child));
+        let accepted = |verdicts: &Vec<_>| acceptance::is_accepted(self.view.spec, verdicts);
         let end = match (self.plan.failed.is_empty(), self.failed_fast) {
+            (true, _) if !self.plan.acceptance.as_ref().is_none_or(accepted) => RunEnd::NotAccepted,
             (true, _) => RunEnd::Succeeded,
             (false, true) => RunEnd::FailedFast,
             (false, false) => RunEnd::TaskFailed,
         };
-        self.plan.end = (over && released).then_some(end);
+        self.plan.end = (over && released && !self.awaits_check).then_some(end);
         if self.plan.end == Some(RunEnd::Succeeded) && !self.view.stopped {
             let leaves = self.graph.leaves();
             self.plan.output = Some(output::of_run(
@@ -533,6 +547,21 @@ impl<'a> Round<'a> {
             ));
         }
         self.plan
+    }
+
+    /// All tasks ended well: what the run as a whole asks for is checked next.
+    fn check(&mut self) {
+        match acceptance::check(self.view.spec, self.view.children) {
+            Check::None => {}
+            Check::Due => {
+                self.awaits_check = true;
+                if !self.view.suspended {
+                    self.push(&acceptance::task(self.view.spec), None, None, None);
+                }
+            }
+            Check::Running => self.awaits_check = true,
+            Check::Done(verdicts) => self.plan.acceptance = Some(verdicts),
+        }
     }
 
     /// A failure is handled when a task that waits for it `when: Failed` has succeeded.

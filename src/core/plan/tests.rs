@@ -500,8 +500,20 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.tasks[a].acceptance: a criterion is longer than 500 characters",
         ),
         (
-            json!({"tasks": [command("a", json!([]))], "acceptance": ["file:x exists"]}),
-            "spec.acceptance: is not supported by this version yet",
+            json!({"tasks": [command("a", json!([]))], "acceptance": ["rerun:make check"]}),
+            "spec.acceptance: \"rerun:make check\" is not supported by this version yet",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "acceptance": ["tests_passed:pytest"]}),
+            "spec.acceptance: \"tests_passed:pytest\" asks what one task did, a run has many: use it in the task",
+        ),
+        (
+            json!({"tasks": [command("a", json!([]))], "acceptance": ["file:x"]}),
+            "spec.acceptance: \"file:x\" names no check",
+        ),
+        (
+            json!({"tasks": [command("agentrun-acceptance", json!([]))], "acceptance": ["file:x exists"]}),
+            "spec.tasks: a task is called \"agentrun-acceptance\"",
         ),
     ];
     for (spec, expected) in rows {
@@ -567,4 +579,81 @@ fn a_success_that_is_not_accepted_starts_no_dependant_and_fails_the_run() {
         assert_eq!(skipped, !follows, "{policy} {holds}");
         assert_eq!(world.plan().failed.is_empty(), follows);
     }
+}
+
+fn judged(mut world: World, holds: bool) -> World {
+    world.end(super::acceptance::TASK, Outcome::Success);
+    let check = world.children.last_mut().unwrap();
+    check.status.as_mut().unwrap().acceptance = vec![agentrun_api::Verdict {
+        criterion: "file:x exists".into(),
+        checked: true,
+        holds,
+        ..agentrun_api::Verdict::default()
+    }];
+    world
+}
+
+#[test]
+fn a_runs_own_criteria_are_checked_after_its_last_task() {
+    for (policy, holds, end) in [
+        ("Require", true, RunEnd::Succeeded),
+        ("Require", false, RunEnd::NotAccepted),
+        ("Report", false, RunEnd::Succeeded),
+    ] {
+        let mut world = World::new(json!({
+            "tasks": [command("a", json!([])), command("b", json!([{"task": "a"}]))],
+            "acceptance": ["file:x exists"], "acceptancePolicy": policy,
+        }));
+        assert_eq!(world.round(), ["a"]);
+        world.end("a", Outcome::Success);
+        assert_eq!(world.round(), ["b"]);
+        world.end("b", Outcome::Success);
+        assert_eq!(world.plan().end, None);
+        assert_eq!(world.round(), ["agentrun-acceptance"]);
+        let check = &world.children.last().unwrap().spec;
+        assert_eq!(check.acceptance, ["file:x exists"]);
+        assert!(world.plan().create.is_empty(), "it is made once");
+        assert_eq!(world.plan().end, None);
+        let plan = judged(world, holds).plan();
+        assert_eq!(plan.end, Some(end), "{policy} {holds}");
+        assert_eq!(plan.acceptance.unwrap()[0].holds, holds);
+        assert_eq!(plan.output.is_some(), end == RunEnd::Succeeded);
+    }
+}
+
+#[test]
+fn a_check_that_could_not_run_leaves_the_criteria_unverified() {
+    let mut world = World::new(json!({
+        "tasks": [command("a", json!([]))], "acceptance": ["file:x exists"], "acceptancePolicy": "Require",
+    }));
+    world.round();
+    world.end("a", Outcome::Success);
+    world.round();
+    world.end("agentrun-acceptance", Outcome::Error);
+    let plan = world.plan();
+    assert_eq!(plan.end, Some(RunEnd::NotAccepted));
+    assert!(!plan.acceptance.unwrap()[0].checked);
+    assert!(plan.failed.is_empty());
+}
+
+#[test]
+fn what_failed_or_was_stopped_is_not_checked_and_a_suspended_run_waits_with_it() {
+    let spec = json!({"tasks": [command("a", json!([]))], "acceptance": ["file:x exists"]});
+    let mut world = World::new(spec.clone());
+    world.round();
+    world.end("a", Outcome::Error);
+    assert_eq!(
+        (world.plan().end, world.plan().acceptance),
+        (Some(RunEnd::TaskFailed), None)
+    );
+    let mut world = World::new(spec);
+    world.round();
+    world.end("a", Outcome::Success);
+    world.suspended = true;
+    assert!(world.round().is_empty());
+    assert_eq!(world.plan().end, None);
+    world.stopped = true;
+    assert!(world.round().is_empty());
+    assert_eq!(world.plan().acceptance, None);
+    assert!(world.plan().end.is_some());
 }

@@ -13,7 +13,6 @@ pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
         ("delegation", spec.delegation.is_some()),
         ("models", !spec.models.is_empty()),
         ("approval", spec.approval.is_some()),
-        ("acceptance", !spec.acceptance.is_empty()),
         ("resumeFrom", spec.resume_from.is_some()),
         (
             "limits.tokens",
@@ -25,6 +24,7 @@ pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
         ),
     ];
     let mut found = used("spec", &run);
+    found.extend(reruns("spec", &spec.acceptance));
     found.extend(
         spec.sandbox
             .iter()
@@ -43,7 +43,7 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
         ("cache", task.cache.is_some()),
     ];
     let mut found = used(&prefix, &fields);
-    found.extend(reruns(&prefix, task));
+    found.extend(reruns(&prefix, &task.acceptance));
     found.extend(
         task.sandbox
             .iter()
@@ -57,9 +57,8 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
     found
 }
 
-fn reruns(prefix: &str, task: &TaskTemplate) -> Vec<FieldError> {
-    let reruns = task
-        .acceptance
+fn reruns(prefix: &str, criteria: &[String]) -> Vec<FieldError> {
+    let reruns = criteria
         .iter()
         .filter(|criterion| matches!(parse(criterion), Ok(Criterion::Rerun { .. })));
     let field = format!("{prefix}.acceptance");

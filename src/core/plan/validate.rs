@@ -1,6 +1,7 @@
 //! Mistakes in a spec that the API server's schema cannot see. Each names its field, what was found and
 //! what is allowed; a spec with one never becomes valid, since specs are immutable.
 
+use super::acceptance::mistakes as run_criteria;
 use super::parsed::Expressions;
 use super::unsupported;
 use crate::acceptance::{self, MAX_CRITERIA, MAX_CRITERION};
@@ -91,6 +92,8 @@ fn check_run(spec: &AgentRunSpec, errors: &mut Vec<FieldError>) {
             format!("two tasks are called {:?}: names are unique", pair[0]),
         ));
     }
+    criteria("spec.acceptance", &spec.acceptance, errors);
+    run_criteria(spec, errors);
     if let Some(limits) = &spec.limits {
         duration("spec.limits.timeout", limits.timeout.as_ref(), errors);
         duration("spec.limits.startTimeout", limits.start_timeout.as_ref(), errors);

@@ -48,7 +48,7 @@ pub(super) async fn advance(
     );
     finish::volume(world, run, draft);
     if let Some(end) = plan.end.filter(|_| !made) {
-        finish::finish(draft, &plan, end, stop);
+        finish::finish(draft, &run.spec, &plan, end, stop);
         return Ok(None);
     }
     report(draft, &refs, suspended);

@@ -4,8 +4,11 @@ use super::draft::Draft;
 use crate::error::ReconcileError;
 use crate::world::World;
 use agentrun_api::names::conditions as kind;
-use agentrun_api::{AgentRun, CompleteReason, FailedReason, Json, Outcome, RunPhase, VolumeReadyReason};
+use agentrun_api::{
+    AgentRun, AgentRunSpec, CompleteReason, FailedReason, Json, Outcome, RunPhase, VolumeReadyReason,
+};
 use agentrun_core::conditions::Is;
+use agentrun_core::plan::acceptance;
 use agentrun_core::plan::outcome::TaskEnd;
 use agentrun_core::plan::output::{MAX_INLINE_BYTES, RunOutput};
 use agentrun_core::plan::run::{RunEnd, RunPlan};
@@ -16,7 +19,14 @@ use kube::{Api, ResourceExt as _};
 use std::time::Duration;
 
 /// Writes the terminal condition and the output into the draft.
-pub(super) fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Option<FailedReason>) {
+pub(super) fn finish(
+    draft: &mut Draft,
+    spec: &AgentRunSpec,
+    plan: &RunPlan,
+    end: RunEnd,
+    stop: Option<FailedReason>,
+) {
+    let unmet = accept(draft, spec, plan);
     let failed = plan.failed.iter().map(|task| match plan.ends.get(task) {
         Some(Some(TaskEnd::Failed(Outcome::Success))) => format!("{task} (not accepted)"),
         _ => task.clone(),
@@ -30,8 +40,23 @@ pub(super) fn finish(draft: &mut Draft, plan: &RunPlan, end: RunEnd, stop: Optio
             FailedReason::RunFailedFast,
             &format!("failed: {failed}; the rest was stopped"),
         ),
+        (None, RunEnd::NotAccepted) => draft.fail(FailedReason::AcceptanceNotMet, &unmet),
         (None, RunEnd::Succeeded) => succeed(draft, plan.output.clone()),
     }
+}
+
+/// Writes what the run's own criteria say, and gives it back as a sentence.
+fn accept(draft: &mut Draft, spec: &AgentRunSpec, plan: &RunPlan) -> String {
+    let Some(standing) = acceptance::of_run(spec, plan.acceptance.as_deref()) else {
+        return String::new();
+    };
+    draft.status.acceptance = plan.acceptance.clone().unwrap_or_default();
+    draft
+        .status
+        .verdict
+        .get_or_insert_with(|| standing.reason.to_string());
+    standing.show(&mut draft.status.conditions, draft.generation, draft.now);
+    standing.message
 }
 
 fn succeed(draft: &mut Draft, output: Option<RunOutput>) {
