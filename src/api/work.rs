@@ -153,11 +153,17 @@ pub struct Context {
     pub mode: Option<ContextMode>,
 }
 
-/// Reuse of earlier results; being there turns it on.
+/// Reuse of earlier results of this function on this thread; being there turns it on.
+///
+/// An earlier `Success` with the same key is taken, reason `Cached`, and the function is not run. The key covers the
+/// skill's digest, the function, its input, `reads`, `env`, its limits and the image by name; not what the image's tag
+/// points to, the time and the network. Only for functions that declare `files: none`, or `files: read` with `reads`, in a
+/// sandbox without Secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cache {
-    /// Files that the function reads; their digests enter the key. Needed unless it declares `files: none`.
+    /// Files that the function reads, absolute or from the workspace; their digests enter the key. Needed unless it
+    /// declares `files: none`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub reads: Vec<String>,

@@ -2,7 +2,7 @@
 
 use crate::limits::{command_limits, function_limits};
 use crate::skills::travels;
-use agentrun_api::names::paths::UPLOADS;
+use agentrun_api::names::paths::{UPLOADS, WORKSPACE};
 use agentrun_api::{
     AcceptancePolicy, AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork,
     GoDuration, SandboxPool, SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason,
@@ -11,7 +11,7 @@ use agentrun_api::{
 use agentrun_core::acceptance;
 use agentrun_core::names::source_folder;
 use agentrun_protocol::work::{
-    Assignment, AttemptId, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Warm, Work,
+    Assignment, AttemptId, CacheKey, FileAccess, FileCopy, FileRef, Input, Limits, SkillFiles, Warm, Work,
 };
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -86,6 +86,7 @@ pub(crate) fn assignment(facts: Facts<'_>) -> Result<Assignment, NotAssignable> 
         limits,
         acceptance: spec.acceptance.clone(),
         notes: notes(facts.subtask),
+        cache: spec.cache.as_ref().map(cache_key),
     })
 }
 
@@ -95,6 +96,17 @@ fn notes(subtask: &SubTask) -> Vec<String> {
     let verdicts = subtask.status.iter().flat_map(|status| &status.acceptance);
     let verdicts: Vec<_> = verdicts.filter(|_| required).cloned().collect();
     acceptance::notes(&verdicts)
+}
+
+/// Relative paths start at the workspace, as everywhere.
+fn cache_key(cache: &agentrun_api::Cache) -> CacheKey {
+    let absolute = |path: &String| match path.starts_with('/') {
+        true => path.clone(),
+        false => format!("{WORKSPACE}/{path}"),
+    };
+    CacheKey {
+        reads: cache.reads.iter().map(absolute).collect(),
+    }
 }
 
 fn wait(what: &str, or_else: Option<&'static str>) -> NotAssignable {

@@ -32,6 +32,8 @@ pub struct SandboxFacts {
     pub mounts: Vec<ExpectedMount>,
     /// Refuse work where the kernel has no Landlock.
     pub landlock_required: bool,
+    /// Name of the image, as it was asked for.
+    pub image: String,
     /// Kind of volume and driver, named when it cannot be written.
     pub volume: String,
 }

@@ -61,6 +61,18 @@ pub struct Assignment {
     /// What the attempt before did not meet, one sentence each, for the work to read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Take the result of an earlier function call with the same key, and keep this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheKey>,
+}
+
+/// What the key of a cached result covers besides skill, function, input, environment and image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheKey {
+    /// Absolute virtual paths of the files that the function reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
 }
 
 /// The variable in which commands and functions find the notes of an assignment: a JSON array of strings. Unset where

@@ -480,6 +480,18 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.goal: is not supported by this version yet",
         ),
         (
+            task(json!({"cache": {}, "sandbox": {"secrets": [{"name": "s", "mountPath": "/run/s"}]}})),
+            "spec.tasks[a].cache: the task reads Secrets",
+        ),
+        (
+            task(json!({"cache": {}, "acceptance": ["file:x exists"]})),
+            "spec.tasks[a].cache: the task has acceptance criteria",
+        ),
+        (
+            task(json!({"cache": {"reads": ["../state/x"]}})),
+            "spec.tasks[a].cache.reads: \"../state/x\" has a part `..`",
+        ),
+        (
             task(json!({"acceptance": ["rerun:make check"]})),
             "spec.tasks[a].acceptance: \"rerun:make check\" is not supported by this version yet",
         ),

@@ -40,7 +40,6 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
         ("agent", task.agent.is_some()),
         ("context", task.context.is_some()),
         ("approval", task.approval.is_some()),
-        ("cache", task.cache.is_some()),
     ];
     let mut found = used(&prefix, &fields);
     found.extend(reruns(&prefix, &task.acceptance));

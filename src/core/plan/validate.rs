@@ -56,6 +56,7 @@ pub fn validate(spec: &AgentRunSpec) -> Validated {
     check_run(spec, &mut errors);
     for task in &spec.tasks {
         check_task(task, &mut errors);
+        check_cache(spec, task, &mut errors);
     }
     let expressions = match Expressions::parse(spec) {
         Ok(expressions) => expressions,
@@ -238,6 +239,34 @@ fn check_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) {
     }
     if let Some(sandbox) = &task.sandbox {
         check_sandbox(&field(".sandbox"), sandbox, errors);
+    }
+}
+
+/// What a Secret holds does not enter the key of a cached result, and must not be told from one.
+fn check_cache(spec: &AgentRunSpec, task: &TaskTemplate, errors: &mut Vec<FieldError>) {
+    let Some(cache) = &task.cache else { return };
+    let field = format!("spec.tasks[{}].cache", task.name);
+    let secrets = |sandbox: &Option<SandboxSpec>| {
+        let sandbox = sandbox.as_ref()?;
+        sandbox.secrets.clone()
+    };
+    if secrets(&task.sandbox)
+        .or_else(|| secrets(&spec.sandbox))
+        .is_some_and(|secrets| !secrets.is_empty())
+    {
+        let message = "the task reads Secrets, whose values are in no key: leave cache out, or give the task `secrets: []`";
+        errors.push(FieldError::new(&field, message));
+    }
+    if !task.acceptance.is_empty() {
+        let message =
+            "the task has acceptance criteria, which are about what the work leaves behind: keep one of them";
+        errors.push(FieldError::new(&field, message));
+    }
+    for path in &cache.reads {
+        if path.split('/').any(|part| part == "..") {
+            let message = format!("{path:?} has a part `..`: name the file by its own path");
+            errors.push(FieldError::new(format!("{field}.reads"), message));
+        }
     }
 }
 

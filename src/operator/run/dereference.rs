@@ -5,8 +5,10 @@ use crate::world::World;
 use agentrun_api::names::conditions as kind;
 use agentrun_api::names::paths::USER_DATA;
 use agentrun_api::{
-    AdmittedReason, AgentRun, AgentRunStatus, Artifact, FileRef, FileSource, RunFile, SandboxSpec, Skill,
+    AdmittedReason, AgentRun, AgentRunStatus, Artifact, Cache, FileRef, FileSource, FunctionFiles, RunFile,
+    SandboxSpec, Skill, SkillFunction, TaskTemplate,
 };
+use agentrun_core::plan::validate::FieldError;
 use agentrun_core::{conditions, digest};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use kube::{Api, ResourceExt as _};
@@ -15,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a run names.
 #[derive(Default)]
 pub(super) struct Admission {
+    /// What can never work with what is there.
+    pub invalid: Vec<FieldError>,
     /// What is not there, in the order of the spec.
     pub missing: Vec<(AdmittedReason, String)>,
     /// `files[]` with size and digest.
@@ -37,7 +41,8 @@ pub(super) async fn admission(world: &World, run: &AgentRun) -> Result<Admission
 }
 
 fn skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission) {
-    for function in run.spec.tasks.iter().filter_map(|task| task.function.as_ref()) {
+    for task in &run.spec.tasks {
+        let Some(function) = &task.function else { continue };
         let Some(skill) = world.skills.get(namespace, &function.skill) else {
             found.missing.push((
                 AdmittedReason::SkillNotFound,
@@ -53,8 +58,8 @@ fn skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission)
             continue;
         };
         let functions = skill.status.iter().flat_map(|status| &status.functions);
-        let names: Vec<_> = functions.map(|declared| declared.name.clone()).collect();
-        if !names.contains(&function.name) {
+        let Some(declared) = functions.clone().find(|declared| declared.name == function.name) else {
+            let names: Vec<_> = functions.map(|declared| declared.name.clone()).collect();
             let message = format!(
                 "Skill {} has no function {:?}, it has: {}",
                 function.skill,
@@ -63,9 +68,32 @@ fn skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission)
             );
             found.missing.push((AdmittedReason::FunctionNotFound, message));
             continue;
-        }
+        };
+        found.invalid.extend(
+            task.cache
+                .as_ref()
+                .and_then(|cache| uncacheable(task, cache, declared)),
+        );
         found.skills.insert(function.skill.clone(), digest);
     }
+}
+
+/// A result stands for the work only if the work leaves nothing else behind, and depends on nothing that is not in the
+/// key.
+fn uncacheable(task: &TaskTemplate, cache: &Cache, declared: &SkillFunction) -> Option<FieldError> {
+    let message = match declared.files {
+        None | Some(FunctionFiles::None) => return None,
+        Some(FunctionFiles::Read) if !cache.reads.is_empty() => return None,
+        Some(FunctionFiles::Read) => "declares `files: read`: name in `reads` the files that it reads",
+        Some(FunctionFiles::Write) => {
+            "declares `files: write`: a result does not bring back the files that it wrote, leave cache out"
+        }
+    };
+    let message = format!("function {} {message}", declared.name);
+    Some(FieldError::new(
+        format!("spec.tasks[{}].cache", task.name),
+        message,
+    ))
 }
 
 fn is_ready(skill: &Skill) -> bool {
@@ -256,5 +284,30 @@ mod tests {
         assert_eq!(found(ended, "outputs/b.csv"), Err(missing.to_owned()));
         let running = found(json!({"artifacts": artifacts}), "outputs/a.csv");
         assert_eq!(running, Err("has not ended yet".to_owned()));
+    }
+
+    fn complaint(files: &str, reads: &[&str]) -> Option<String> {
+        let task = json!({"name": "a", "function": {"skill": "s", "name": "f"}, "cache": {"reads": reads}});
+        let declared =
+            json!({"name": "f", "file": "f.py", "files": files, "maxMemoryMb": 64, "timeoutSec": 5});
+        let task: TaskTemplate = serde_json::from_value(task).unwrap();
+        let declared: SkillFunction = serde_json::from_value(declared).unwrap();
+        let found = uncacheable(&task, task.cache.as_ref().unwrap(), &declared);
+        found.map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_function_is_cached_only_where_its_result_stands_for_it() {
+        assert_eq!(complaint("None", &[]), None);
+        assert_eq!(complaint("Read", &["table.csv"]), None);
+        assert_eq!(
+            complaint("Read", &[]).unwrap(),
+            "spec.tasks[a].cache: function f declares `files: read`: name in `reads` the files that it reads"
+        );
+        assert!(
+            complaint("Write", &["table.csv"])
+                .unwrap()
+                .contains("leave cache out")
+        );
     }
 }

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn found(sandbox: serde_json::Value) -> Vec<String> {
+    fn found(sandbox: &serde_json::Value) -> Vec<String> {
         let spec = json!({"tasks": [{"name": "a", "command": {"argv": ["true"]}, "sandbox": sandbox}]});
         let spec: AgentRunSpec = serde_json::from_value(spec).unwrap();
         let denied = Denied::new(["192.0.2.1".parse().unwrap()], &[]);
@@ -47,7 +47,7 @@ mod tests {
     fn egress_to_a_denied_network_is_refused_with_its_field() {
         let rule = json!({"name": "e", "cidr": "192.0.2.1/32", "port": 443});
         assert_eq!(
-            found(json!({"egress": [rule]})),
+            found(&json!({"egress": [rule]})),
             [
                 "spec.tasks[a].sandbox: egress[e].cidr: 192.0.2.1/32 lies within 192.0.2.1/32 (the API server), which no \
                  sandbox may reach: remove the rule"
@@ -58,6 +58,6 @@ mod tests {
     #[test]
     fn egress_to_anything_else_is_allowed() {
         let rule = json!({"name": "e", "cidr": "192.0.2.2/32", "port": 443});
-        assert!(found(json!({"egress": [rule]})).is_empty());
+        assert!(found(&json!({"egress": [rule]})).is_empty());
     }
 }

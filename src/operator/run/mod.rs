@@ -79,6 +79,10 @@ async fn advance(
         }
     }
     let facts = dereference::admission(world, &run).await?;
+    if !facts.invalid.is_empty() {
+        draft.refuse(&Validated::Invalid(facts.invalid));
+        return Ok((run, None));
+    }
     if let Some(wait) = admit::waits_for(&facts) {
         let next = draft.not_admitted(&run, &wait);
         return Ok((run, next));

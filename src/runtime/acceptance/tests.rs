@@ -60,6 +60,7 @@ impl Ground {
             inherit_env: Vec::new(),
             tcp: false,
             remaining_ms: 1,
+            cache: None,
             limits: Limits::COMMAND,
             acceptance: Vec::new(),
             notes: Vec::new(),

@@ -1,6 +1,7 @@
 //! One attempt from its assignment to its result.
 
 mod artifacts;
+mod cache;
 mod call;
 mod context;
 mod input;

@@ -1,6 +1,7 @@
 //! All that must be there before the work starts.
 
 use super::artifacts::{self, Listing};
+use super::cache;
 use super::context::Context;
 use super::input::{self, InputError, Source};
 use super::schemas::{SchemaError, check_input};
@@ -63,6 +64,8 @@ pub(super) struct Prepared {
 /// What was so before the work, and what it has to be like after it.
 #[derive(Debug)]
 pub(super) struct Basis {
+    /// Where an earlier result of the same work is, or this one is to be kept.
+    pub(super) cache: Option<cache::Entry>,
     /// `outputs` before the work.
     pub(super) before: Listing,
     /// What a function takes and gives.
@@ -116,18 +119,20 @@ async fn store(
         let roots = context.settings.folders.roots();
         let before = artifacts::list(&roots)?;
         let unwritten = Before::of(&assignment.acceptance, &roots, &evidence)?;
-        Ok((checked_input(&context, &assignment), before, unwritten))
-    });
-    let (input, before, unwritten) = opened.await.map_err(|error| volume_error(&shared, error))?;
-    let (input, schemas) = input?;
-    Ok(Prepared {
-        input,
-        basis: Basis {
+        let (mut input, schemas) = match checked_input(&context, &assignment) {
+            Ok(checked) => checked,
+            Err(error) => return Ok(Err(error)),
+        };
+        let (image, state) = (&context.settings.sandbox.image, &context.settings.folders.state);
+        let basis = Basis {
+            cache: cache::entry(&assignment, image, state, &roots, &mut input)?,
             before,
             schemas,
             unwritten,
-        },
-    })
+        };
+        Ok(Ok(Prepared { input, basis }))
+    });
+    opened.await.map_err(|error| volume_error(&shared, error))?
 }
 
 /// Opens the input and, where the function says what it takes, checks it.

@@ -1,9 +1,10 @@
 //! The order of an attempt: prepare, run, judge, collect, store.
 
 use super::artifacts::{self, Artifacts, HASH_TIME};
+use super::cache;
 use super::call::{self, Over, Terms};
 use super::context::{Context, Control};
-use super::judge::{Times, Verdict, judge, tails};
+use super::judge::{MAX_DOCUMENT, Times, Verdict, judge, place_document, tails};
 use super::output::Placed;
 use super::prepare::{Basis, PrepareError, Prepared, prepare};
 use super::program::{self, LOG_BYTES};
@@ -77,9 +78,28 @@ impl Attempt {
             _ = control.stopped() => return self.unstarted(Ending::Cancelled, SubTaskReason::Cancelled, &Unstarted::Cancelled),
         };
         match prepared {
-            Ok(prepared) => self.work(prepared, control).await,
+            Ok(prepared) => match self.cached(prepared.basis.cache.as_ref()).await {
+                Some(result) => AttemptEnd::Result(result),
+                None => self.work(prepared, control).await,
+            },
             Err(error) => self.unprepared(&error),
         }
+    }
+
+    /// The result of the same work at an earlier time. One that cannot be read is none.
+    async fn cached(&self, entry: Option<&cache::Entry>) -> Option<Box<AttemptResult>> {
+        let (entry, evidence) = (entry?.clone(), self.evidence.clone());
+        let found = crate::blocking(move || {
+            entry
+                .load()
+                .map(|bytes| place_document(&bytes, &evidence))
+                .transpose()
+        });
+        let output = found.await.ok()??;
+        let mut result = assemble(Verdict::cached(output), Artifacts::default());
+        result.timing.start_ms = millis(self.started.elapsed());
+        result.process_tree_empty = true;
+        Some(Box::new(result))
     }
 
     fn unprepared(&self, error: &PrepareError) -> AttemptEnd {
@@ -194,6 +214,9 @@ impl Attempt {
                 }
                 _ => Vec::new(),
             };
+            if let Some(entry) = basis.cache.filter(|_| verdict.ending == Ending::Success) {
+                entry.store(&record.stdout.head(MAX_DOCUMENT)?);
+            }
             Ok(AttemptResult {
                 acceptance,
                 ..assemble(verdict, artifacts)

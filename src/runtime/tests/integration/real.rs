@@ -5,7 +5,7 @@ use crate::world::{Runtime, World, command, function};
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
 use agentrun_protocol::executor::ExpectedMount;
 use agentrun_protocol::result::{AttemptResult, Ending};
-use agentrun_protocol::work::{Assignment, Input};
+use agentrun_protocol::work::{Assignment, CacheKey, Input};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -305,4 +305,32 @@ async fn an_interpreter_that_is_missing_is_named() {
         "{}",
         result.message
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_may_be_cached_runs_once_for_the_same_input() {
+    let mut real = Real::start().await;
+    real.skill("dice.sh", "#!/bin/sh\nod -An -N4 -tu4 /dev/urandom\n");
+    let mut assignment = function("dice.sh");
+    let first = real.next(assignment.clone()).await;
+    let second = real.next(assignment.clone()).await;
+    assert_ne!(first.output, second.output, "nobody asked for the cache");
+    assignment.cache = Some(CacheKey::default());
+    let first = real.next(assignment.clone()).await;
+    let second = real.next(assignment.clone()).await;
+    assert_eq!(
+        (first.reason.as_str(), second.reason.as_str()),
+        ("Completed", "Cached")
+    );
+    assert_eq!(first.output, second.output);
+    assignment.input = Some(Input::Inline { value: json!(1) });
+    let third = real.next(assignment.clone()).await;
+    assert_eq!(third.reason, "Completed");
+    assert_ne!(third.output, second.output);
+    real.skill("dice.sh", "#!/bin/sh\nexit 3\n");
+    assignment.input = Some(Input::Inline { value: json!(2) });
+    for _ in 0..2 {
+        let failed = real.next(assignment.clone()).await;
+        assert_eq!(failed.reason, "ExitCode", "a failure is not kept");
+    }
 }

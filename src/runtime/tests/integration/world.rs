@@ -168,6 +168,7 @@ pub(crate) fn assignment(work: Work) -> Assignment {
         inherit_env: Vec::new(),
         tcp: false,
         remaining_ms: 10_000,
+        cache: None,
         limits,
         acceptance: Vec::new(),
         notes: Vec::new(),
