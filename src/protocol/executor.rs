@@ -43,8 +43,9 @@ pub enum ToExecutor {
         /// Milliseconds between the two signals.
         grace_ms: u64,
     },
-    /// A program that serves one request after another has answered: all that its pipes hold is sent, its private
-    /// temp folder is emptied, and [`ToRuntime::Rested`] follows.
+    /// A program that serves one request after another has answered: its processes are stopped, all that its pipes
+    /// hold is sent, its private temp folder is emptied, and [`ToRuntime::Rested`] follows. The next `Stdin` lets it
+    /// go on.
     Rest {
         /// The call.
         id: CallId,
@@ -155,6 +156,8 @@ pub enum ToRuntime {
         peak_memory_bytes: u64,
         /// User and system time of all its processes since they were started, in milliseconds.
         cpu_ms: u64,
+        /// All its processes were seen to be stopped.
+        still: bool,
     },
     /// A call is over and nothing of it runs any more.
     Ended(Box<Ended>),

@@ -94,8 +94,7 @@ pub enum Work {
         file: String,
         /// Which user data the function sees.
         files: FileAccess,
-        /// Its processes stay and serve one call after another. Only with [`FileAccess::None`]: what outlives an
-        /// attempt must not reach the files of the next.
+        /// Its processes stay and serve one call after another; between two they are stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warm: Option<Warm>,
     },

@@ -73,6 +73,8 @@ struct Supervisor {
     blocked_on_stdin: bool,
     /// The program has answered a request, and its caller waits for us to clean up.
     resting: bool,
+    /// Its processes were stopped.
+    frozen: bool,
 }
 
 /// An end that was asked for.
@@ -113,6 +115,7 @@ impl Supervisor {
             refused_stdin: None,
             blocked_on_stdin: false,
             resting: false,
+            frozen: false,
         })
     }
 
@@ -224,6 +227,9 @@ impl Supervisor {
         while let Some(message) = self.executor.next()? {
             match message {
                 ToExecutor::Stdin { data, last, .. } => {
+                    if std::mem::take(&mut self.frozen) {
+                        tree::signal_all(Signal::CONT);
+                    }
                     let added = self.spool.add(&data.0, last, &self.job.scratch);
                     self.refused_stdin = self.refused_stdin.take().or(added.err());
                 }
@@ -269,11 +275,14 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Between two requests: what was written so far belongs to the first, and so do the files.
+    /// Between two requests: what was written so far belongs to the first, and so do the files. Nothing runs until the
+    /// next one comes, so that nothing can happen behind the back of a result.
     fn rest(&mut self, work: &mut Work) -> Result<(), SuperviseError> {
         if !std::mem::take(&mut self.resting) {
             return Ok(());
         }
+        self.frozen = true;
+        let still = tree::freeze();
         for output in &mut work.outputs {
             // A whole pipe. Who writes all the time would keep us here for ever.
             let mut reads = 0;
@@ -292,6 +301,7 @@ impl Supervisor {
             id: self.job.exec.id,
             peak_memory_bytes: usage.peak_memory_bytes,
             cpu_ms: millis(usage.cpu),
+            still,
         })?;
         Ok(())
     }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// How long the end of a tree is waited for; only a process stuck in the kernel takes longer than an instant.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long processes may take to stop.
+const STANDSTILL: Duration = Duration::from_millis(500);
 /// Processes that are listed at once.
 const SWEEP: usize = 512;
 const ROUND: Timespec = Timespec {
@@ -52,6 +54,7 @@ pub(crate) struct Process {
     pid: Pid,
     /// `None` when its leader is outside of our pid namespace.
     group: Option<Pid>,
+    stopped: bool,
 }
 
 impl Process {
@@ -97,6 +100,7 @@ fn living(pid: Pid) -> Option<Process> {
     (!matches!(state, b'Z' | b'X')).then(|| Process {
         pid,
         group: Pid::from_raw(group),
+        stopped: state == b'T',
     })
 }
 
@@ -115,6 +119,30 @@ pub(crate) fn signal_all(signal: Signal) {
     for process in descendants(usize::MAX) {
         let _ = kill_process(process.pid, signal);
     }
+}
+
+/// Stops all living descendants and waits a little until they stand still. Says whether all do: one that forks without
+/// end, or hangs in the kernel, may not.
+pub(crate) fn freeze() -> bool {
+    let deadline = Instant::now() + STANDSTILL;
+    let mut seen_still = 0;
+    while Instant::now() < deadline {
+        let moving = descendants(SWEEP).into_iter().filter(|process| !process.stopped);
+        let moving: Vec<_> = moving.collect();
+        if moving.is_empty() {
+            seen_still += 1;
+            if seen_still == 2 {
+                return true;
+            }
+            continue;
+        }
+        seen_still = 0;
+        for process in moving {
+            let _ = kill_process(process.pid, Signal::STOP);
+        }
+        std::thread::yield_now();
+    }
+    false
 }
 
 /// Kills processes, each together with its group: that is one step, in which no member can fork. The groups

@@ -130,11 +130,6 @@ fn function(
     if let Some(warm) = &declared.warm {
         within(&name, "warm.instances", warm.instances, MAX_INSTANCES)?;
         within(&name, "warm.maxCalls", warm.max_calls.unwrap_or(1), i32::MAX)?;
-        if !matches!(declared.files, None | Some(Files::None)) {
-            return Err(format!(
-                "function {name}: warm needs files: none, since its processes outlive the task whose files they saw"
-            ));
-        }
     }
     let file = match declared.file {
         Some(file) if exists(&file) => file,

@@ -121,10 +121,9 @@ fn schemas_are_those_of_the_function() {
 }
 
 #[test]
-fn a_warm_function_has_bounds_and_sees_no_files() {
+fn a_warm_function_has_bounds() {
     assert!(declaring("warm: {instances: 3, maxCalls: 100}").is_ok());
     let error = |rest: &str| declaring(rest).unwrap_err().to_string();
     assert!(error("warm: {instances: 33}").contains("warm.instances is 33, allowed are 1 to 32"));
     assert!(error("warm: {instances: 1, maxCalls: 0}").contains("warm.maxCalls is 0"));
-    assert!(error("files: read, warm: {instances: 1}").contains("warm needs files: none"));
 }

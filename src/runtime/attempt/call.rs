@@ -74,12 +74,18 @@ pub(super) enum Turn {
     /// It can take calls.
     Ready,
     /// It has answered, and nothing of the answer is left anywhere.
-    Answered {
-        /// Largest resident size meanwhile, in bytes.
-        peak_memory_bytes: u64,
-        /// Processor time since the program's start, in milliseconds.
-        cpu_ms: u64,
-    },
+    Answered(Rested),
+}
+
+/// A program after its answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rested {
+    /// Largest resident size meanwhile, in bytes.
+    pub(super) peak_memory_bytes: u64,
+    /// Processor time since the program's start, in milliseconds.
+    pub(super) cpu_ms: u64,
+    /// All its processes are stopped.
+    pub(super) still: bool,
 }
 
 /// Runs `exec` to its end.
@@ -204,7 +210,16 @@ impl Running<'_> {
             CallEvent::Rested {
                 peak_memory_bytes,
                 cpu_ms,
-            } => return self.rested(peak_memory_bytes, cpu_ms).await,
+                still,
+            } => {
+                return self
+                    .rested(Rested {
+                        peak_memory_bytes,
+                        cpu_ms,
+                        still,
+                    })
+                    .await;
+            }
             CallEvent::Ended(ended) => return Ok(Some(Turn::Over(self.over(ended)))),
         }
         Ok(None)
@@ -266,15 +281,12 @@ impl Running<'_> {
         }
     }
 
-    async fn rested(&mut self, peak_memory_bytes: u64, cpu_ms: u64) -> Result<Option<Turn>, Lost> {
+    async fn rested(&mut self, rested: Rested) -> Result<Option<Turn>, Lost> {
         if self.ended_by.is_some() {
             return Ok(None);
         }
         if self.line == Line::Whole {
-            return Ok(Some(Turn::Answered {
-                peak_memory_bytes,
-                cpu_ms,
-            }));
+            return Ok(Some(Turn::Answered(rested)));
         }
         self.end(EndedBy::Complete, Duration::ZERO).await?;
         Ok(None)

@@ -67,7 +67,6 @@ pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolder
 pub(super) fn warm(assignment: &Assignment, exec: &Exec) -> Option<(Key, Warm)> {
     let Work::Function {
         skill,
-        files: FileAccess::None,
         warm: Some(warm),
         ..
     } = &assignment.work

@@ -40,6 +40,8 @@ pub enum CallEvent {
         peak_memory_bytes: u64,
         /// Processor time since the start, in milliseconds.
         cpu_ms: u64,
+        /// All its processes are stopped.
+        still: bool,
     },
     /// The last event.
     Ended(Box<Ended>),
@@ -207,11 +209,13 @@ async fn hand_out(message: ToRuntime, calls: &Calls) {
             id,
             peak_memory_bytes,
             cpu_ms,
+            still,
         } => (
             id,
             CallEvent::Rested {
                 peak_memory_bytes,
                 cpu_ms,
+                still,
             },
         ),
         ToRuntime::Ended(ended) => (ended.id, CallEvent::Ended(ended)),

@@ -1,6 +1,7 @@
 //! Calls of a function whose processes stay.
 //!
-//! A process says `{"ready":true}` on stdout, then answers each line on stdin with one line on stdout. It serves calls
+//! A process says `{"ready":true}` on stdout, then answers each line on stdin with one line on stdout. Between calls all of
+//! it is stopped: nothing of it runs behind the back of a result, whatever files it may write. It serves calls
 //! of one skill's digest, function, environment and bounds. After an answer that is no document, more than one line, an
 //! end, a timeout or its last call it is killed, and the next call starts another.
 
@@ -9,7 +10,7 @@ mod pool;
 pub(super) use pool::Key;
 pub use pool::Pool;
 
-use super::call::{EndedBy, Over, Terms, Turn, Until, follow, is_answer};
+use super::call::{EndedBy, Over, Rested, Terms, Turn, Until, follow, is_answer};
 use super::context::Control;
 use super::input::{Source, feed_line};
 use super::record::Record;
@@ -61,20 +62,20 @@ pub(super) async fn run(
     };
     let mut feeder = Task::spawn(feed_line(process.call.stdin(), input));
     let turn = follow(&mut process.call, Until::Answer, terms, record, control).await?;
-    let (peak_memory_bytes, cpu_ms) = match turn {
+    let rested = match turn {
         Turn::Over(over) => return Ok(heard(over)),
-        Turn::Answered {
-            peak_memory_bytes,
-            cpu_ms,
-        } => (peak_memory_bytes, cpu_ms),
-        Turn::Ready => (0, 0),
+        Turn::Answered(rested) => rested,
+        Turn::Ready => Rested::default(),
     };
-    let over = answered(peak_memory_bytes, cpu_ms.saturating_sub(process.cpu_ms));
-    process.cpu_ms = cpu_ms;
+    let over = answered(
+        rested.peak_memory_bytes,
+        rested.cpu_ms.saturating_sub(process.cpu_ms),
+    );
+    process.cpu_ms = rested.cpu_ms;
     process.calls += 1;
     let fed = matches!(timeout(FED, &mut feeder.0).await, Ok(Ok(Ok(true))));
     let spent = warm.max_calls.is_some_and(|most| process.calls >= most);
-    if fed && !spent && is_answer(record) {
+    if fed && rested.still && !spent && is_answer(record) {
         place.keep(process);
     } else {
         process.end().await;
@@ -95,7 +96,7 @@ async fn start(
     Ok(
         match follow(&mut process.call, Until::Ready(by), terms, record, control).await? {
             Turn::Over(over) => Err(heard(over)),
-            Turn::Ready | Turn::Answered { .. } => Ok(process),
+            Turn::Ready | Turn::Answered(_) => Ok(process),
         },
     )
 }

@@ -95,6 +95,25 @@ impl Real {
         *result
     }
 
+    /// Name and state of each process below the executor.
+    pub(crate) fn processes(&self) -> Vec<(String, char)> {
+        let mut found = Vec::new();
+        let mut queue = vec![self.executor.id()];
+        while let Some(process) = queue.pop() {
+            let path = format!("/proc/{process}");
+            let list = std::fs::read_to_string(format!("{path}/task/{process}/children")).unwrap_or_default();
+            queue.extend(
+                list.split_ascii_whitespace()
+                    .map(|word| word.parse::<u32>().unwrap()),
+            );
+            let name = std::fs::read_to_string(format!("{path}/comm")).unwrap_or_default();
+            let stat = std::fs::read_to_string(format!("{path}/stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            found.extend(state.map(|state| (name.trim().to_owned(), state)));
+        }
+        found
+    }
+
     pub(crate) fn skill(&self, file: &str, text: &str) {
         std::fs::create_dir_all(self.world.path("skills/skill")).unwrap();
         std::fs::write(self.world.path("skills/skill").join(file), text).unwrap();
