@@ -5,14 +5,14 @@ use agentrun_protocol::environment::SandboxFacts;
 use agentrun_protocol::executor::ExpectedMount;
 use agentrun_protocol::probe::{Isolation, ProbeTargets};
 use agentrun_protocol::result::{AttemptResult, Ending};
-use agentrun_protocol::work::{Assignment, AttemptId, FileAccess, Input, Limits, Warm, Work};
+use agentrun_protocol::work::{Assignment, FileAccess, Limits, Warm, Work};
 use agentrun_runtime::attempt::{self, AttemptEnd, Context, Control, LastSchemas, Pool};
 use agentrun_runtime::channel::Outbox;
 use agentrun_runtime::executor;
 use agentrun_runtime::settings::{Bounds, Folders, Gateway, SeenFolders, Settings};
 use agentrun_runtime::store::skills::Skills;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -170,7 +170,7 @@ impl Driver {
             bare(measure)?;
             return Ok(begin.elapsed());
         }
-        let assignment = self.assignment(measure);
+        let assignment = self.assignment(measure)?;
         let (_stop, control) = Control::new();
         match attempt::run(Arc::clone(&self.context), assignment, control).await {
             AttemptEnd::Result(result) if result.ending == Ending::Success => Ok(begin.elapsed()),
@@ -181,7 +181,7 @@ impl Driver {
         }
     }
 
-    fn assignment(&self, measure: &Measure) -> Assignment {
+    fn assignment(&self, measure: &Measure) -> Result<Assignment, Failure> {
         let work = match &measure.file {
             Some(file) => Work::Function {
                 skill: "bench".to_owned(),
@@ -207,29 +207,20 @@ impl Driver {
             Work::Command { .. } => Limits::COMMAND,
         };
         limits.open_files = measure.open_files.unwrap_or(limits.open_files);
-        Assignment {
-            id: AttemptId {
-                uid: "task".to_owned(),
-                attempt: self.attempts.fetch_add(1, Ordering::Relaxed) + 1,
-            },
-            subtask: "bench/task".to_owned(),
-            run_uid: "run".to_owned(),
-            task: "task".to_owned(),
-            work,
-            input: Some(Input::Inline {
-                value: measure.input.clone(),
-            }),
-            files: Vec::new(),
-            copies: Vec::new(),
-            skills: Vec::new(),
-            env: std::env::var("PATH")
-                .map(|path| BTreeMap::from([("PATH".to_owned(), path)]))
-                .unwrap_or_default(),
-            inherit_env: Vec::new(),
-            tcp: false,
-            remaining_ms: 600_000,
-            limits,
-        }
+        let env = std::env::var("PATH").map(|path| BTreeMap::from([("PATH", path)]));
+        // As on the wire, where what is left out has its default.
+        Ok(serde_json::from_value(json!({
+            "uid": "task",
+            "attempt": self.attempts.fetch_add(1, Ordering::Relaxed) + 1,
+            "subtask": "bench/task",
+            "runUid": "run",
+            "task": "task",
+            "work": work,
+            "input": {"from": "Inline", "value": measure.input},
+            "env": env.unwrap_or_default(),
+            "remainingMs": 600_000,
+            "limits": limits,
+        }))?)
     }
 }
 
