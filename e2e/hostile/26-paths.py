@@ -31,5 +31,5 @@ for file in FILES:
         way(f"rights of {file}", lambda: os.chmod(file, 0o777) is None)
         way(f"owner of {file}", lambda: os.chown(file, os.getuid(), -1) is None)
         way(f"time of {file}", lambda: os.utime(file, (0, 0)) is None)
-    way(f"attribute of {file}", lambda: IN_CLUSTER and os.setxattr(file, "user.hostile", b"x") is None)
+    way(f"attribute of {file}", lambda: os.setxattr(file, "user.hostile", b"x") is None)
 end()

@@ -1,8 +1,8 @@
 # Looks for what is not its own in environment, arguments and the process's start.
 # forms: node local
 # expect: Success/Completed
-# What the executor makes, what a shell adds, and what an image may say about where its programs are.
-KNOWN = {"AGENTRUN_INPUT", "AGENTRUN_OUTPUT", "HOME", "TMPDIR", "TMP", "TEMP", "PWD", "SHLVL", "_",
+# What the executor makes, what a shell or the image's Python adds, and what an image may say about where its programs are.
+KNOWN = {"AGENTRUN_INPUT", "AGENTRUN_OUTPUT", "HOME", "TMPDIR", "TMP", "TEMP", "PWD", "SHLVL", "_", "OPENBLAS_NUM_THREADS", "MPLBACKEND",
          "HOSTILE_DATA", "HOSTILE_TEMP", "HOSTILE_TARGETS",
          "PATH", "LANG", "LANGUAGE", "TZ", "TZDIR", "TERM", "LD_LIBRARY_PATH", "JAVA_HOME", "NODE_PATH", "GOROOT", "GEM_HOME",
          "GEM_PATH", "PERL5LIB", "R_HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "SSL_CERT_FILE", "SSL_CERT_DIR", "MPLCONFIGDIR",

@@ -33,8 +33,12 @@ pub struct Program {
     pub name: String,
     /// What it tries.
     pub tries: String,
-    /// Program and arguments.
-    pub argv: Vec<String>,
+    /// Name of its file.
+    pub file: String,
+    /// All that the file holds, with the kit where it needs that.
+    pub text: String,
+    /// What runs such a file.
+    pub interpreter: &'static str,
     /// The bound of its run time.
     pub timeout: Duration,
     /// Text that it must have printed.
@@ -116,19 +120,19 @@ fn parse(file: &str, text: &str) -> Result<Program, String> {
     let ends_locally = list("expect-local");
     let forms = keys.remove("forms").ok_or("no line `forms:`")?;
     let forms: Result<Vec<Form>, String> = split(&forms, ' ').iter().map(|word| form(word)).collect();
-    let (argv, complete) = match ending {
-        "py" => (
-            ["python3".to_owned(), "-c".to_owned(), format!("{KIT}\n{text}")],
-            text.contains("\nend()"),
-        ),
-        "sh" => (["sh".to_owned(), "-c".to_owned(), text.to_owned()], false),
+    let complete = ending == "py" && text.contains("\nend()");
+    let (interpreter, text) = match ending {
+        "py" => ("python3", format!("{KIT}\n{text}")),
+        "sh" => ("sh", text.to_owned()),
         other => return Err(format!("ending {other:?} is none of py and sh")),
     };
     let timeout = keys.remove("timeout").map(|value| seconds(&value)).transpose()?;
     let program = Program {
         name: name.to_owned(),
         tries,
-        argv: argv.into(),
+        file: file.to_owned(),
+        text,
+        interpreter,
         timeout: timeout.unwrap_or(TIMEOUT),
         requires: keys.remove("require").or(complete.then(|| HELD.to_owned())),
         egress: keys.remove("egress").is_some(),

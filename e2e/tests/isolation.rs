@@ -36,7 +36,7 @@ const ENVIRONMENT: &[&str] = &[
 ];
 
 /// A Pod that answers over TCP and UDP. Its readiness proves that it can be reached at all.
-async fn peer(world: &World) -> String {
+pub async fn peer(world: &World) -> String {
     let code = "import socket, threading\n\
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(('', 8080))\n\
         def echo():\n  while True:\n    data, at = udp.recvfrom(64); udp.sendto(data, at)\n\
@@ -76,7 +76,7 @@ async fn peer(world: &World) -> String {
 }
 
 /// Everything that must be closed: by name, an address and a port.
-async fn closed(world: &World, peer: &str) -> Value {
+pub async fn closed(world: &World, peer: &str) -> Value {
     let mut tcp = serde_json::Map::new();
     tcp.insert("another Pod".into(), json!([peer, PEER_PORT]));
     tcp.insert("metadata address".into(), json!(["169.254.169.254", 80]));

@@ -19,6 +19,7 @@ mod disruption;
 mod ends;
 mod framework;
 mod gitops;
+mod hostile;
 mod isolation;
 mod lifecycle;
 mod plan;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         gitops::an_applied_example_shows_no_difference,
     ];
     tests.extend(trials![Mode::Alone;
+        hostile::no_program_finds_a_way_out_and_the_node_stays_well,
         disruption::the_control_plane_may_stop_and_die_and_every_run_ends_the_same,
     ]);
     libtest_mimic::run(&arguments, tests).exit_code()

@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Refused whatever the arguments are: looking into other processes, kernel interfaces with a history of
-/// escapes, mounts and namespaces, the machine's own settings, where memory lies on it, and message queues,
-/// shared memory and semaphores by number, which outlive their makers and belong to nobody.
-const REFUSED: [i64; 65] = [
+/// escapes, mounts and namespaces, the machine's own settings, where memory lies on it, message queues, shared memory
+/// and semaphores by number, which outlive their makers and belong to nobody, and extended attributes, which Landlock
+/// does not watch.
+const REFUSED: [i64; 71] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -81,6 +82,12 @@ const REFUSED: [i64; 65] = [
     libc::SYS_set_mempolicy_home_node,
     libc::SYS_name_to_handle_at,
     libc::SYS_memfd_secret,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
 ];
 
 /// Old calls that only this architecture has.

@@ -11,7 +11,7 @@ pub use manifest::{command, python, quoted, sh};
 pub use run::Finished;
 pub use trial::{Mode, trial};
 pub use wait::{MINUTE, labelled, named, until};
-pub use world::World;
+pub use world::{World, is_over};
 
 /// Makes a trial of each test function; what is not listed is dead code, and the compiler says so.
 macro_rules! trials {

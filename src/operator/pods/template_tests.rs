@@ -95,6 +95,22 @@ fn below_a_layer_that_names_a_pool_only_the_pool_shapes_the_sandbox() {
     assert_eq!(resolved.env, [env]);
 }
 
+#[test]
+fn runtime_class_and_user_namespace_of_a_pool_reach_its_sandboxes() {
+    let pool = SandboxTemplate {
+        runtime_class_name: Some("gvisor".to_owned()),
+        host_users: Some(false),
+        ..pool("pool")
+    };
+    let layers = Layers {
+        pool: Some(&pool),
+        ..layers()
+    };
+    let resolved = resolve(&layers).unwrap();
+    assert_eq!(resolved.runtime_class.as_deref(), Some("gvisor"));
+    assert_eq!(resolved.host_users, Some(false));
+}
+
 // F108
 #[test]
 fn an_empty_egress_list_closes_what_a_lower_layer_opened() {

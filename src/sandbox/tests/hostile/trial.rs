@@ -71,8 +71,7 @@ fn check(program: &Program, number: u32) -> Result<(), String> {
 }
 
 fn execute(sandbox: &mut Sandbox, program: &Program) -> (Outcome, bool) {
-    let argv: Vec<&str> = program.argv.iter().map(String::as_str).collect();
-    let mut exec = sandbox.exec(&argv);
+    let mut exec = sandbox.exec(&[program.interpreter, "-c", &program.text]);
     exec.io_files = true;
     exec.output_bytes = 64 << 10;
     for (variable, folder) in [("HOSTILE_DATA", "data"), ("HOSTILE_TEMP", "tmp")] {
