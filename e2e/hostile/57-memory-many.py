@@ -6,5 +6,5 @@ for _ in range(100):
     if os.fork() == 0:
         held = os.urandom(8 << 20)
         time.sleep(1000)
-time.sleep(20)
+time.sleep(5)
 print("memory was enough")

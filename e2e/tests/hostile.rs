@@ -18,7 +18,7 @@ const UPLOADS: &str = "/mnt/user-data/uploads";
 /// The user of sandboxes, by the operator's default.
 const SANDBOX_USER: i64 = 65532;
 /// Programs of one run, one after the other in the same sandbox as long as it lives.
-const IN_ONE_RUN: usize = 12;
+const IN_ONE_RUN: usize = 9;
 /// The most that one run may take.
 const BOUND: Duration = Duration::from_secs(200);
 /// A function that may write user data; and where it found the modules that it imported.
