@@ -81,6 +81,7 @@ install-tools:
 
 bench: ## The figures of docs/benchmarks.md, as ratios in one run
 	e2e/with-cluster --installed e2e/bench/run
+	e2e/bench/tools "$(CARGO_TARGET_DIR)/$$(rustc --print host-tuple)/static/agentrun-sandbox"
 
 clean: ## Take down what a killed run left; caches stay
 	e2e/cluster/cluster down

@@ -177,6 +177,14 @@ impl Stdin {
             })
             .await
     }
+
+    /// Sends all of it and closes it.
+    pub async fn write_all(&self, data: &[u8]) -> Result<(), Lost> {
+        for piece in data.chunks(frame::MAX_BLOB) {
+            self.write(piece.to_vec(), false).await?;
+        }
+        self.write(Vec::new(), true).await
+    }
 }
 
 async fn write(mut queue: mpsc::Receiver<Vec<u8>>, mut writer: OwnedWriteHalf) {

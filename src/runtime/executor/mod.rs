@@ -2,6 +2,8 @@
 
 mod accept;
 mod link;
+mod tool;
 
 pub use accept::{AcceptError, accept, bind};
 pub use link::{Call, CallEvent, Link, Lost, Stdin};
+pub use tool::{ShellTerms, ToolFailure, Toolbox};

@@ -1,6 +1,6 @@
 //! What is kept of an attempt below `state`, where user code cannot reach it:
-//! `runs/RUN_UID/tasks/SUBTASK_UID/ATTEMPT/{result.json, output.json, stdout, stderr}`, and beside the attempts
-//! `before.json`.
+//! `runs/RUN_UID/tasks/SUBTASK_UID/ATTEMPT/{result.json, output.json, stdout, stderr, calls.jsonl}`, and beside the
+//! attempts `before.json`.
 
 use super::files::{FileError, beneath};
 use super::{Durability, sha256_of, write};
@@ -83,6 +83,11 @@ impl Evidence {
             .create(true)
             .truncate(true)
             .open(self.log_path(stream))
+    }
+
+    /// Where the record of its tool calls is.
+    pub fn calls_path(&self) -> PathBuf {
+        self.folder.join("calls.jsonl")
     }
 
     /// Where the log is.

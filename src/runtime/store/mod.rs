@@ -1,5 +1,6 @@
 //! What the runtime writes: uploads, skills and evidence.
 
+pub mod calls;
 pub mod copies;
 pub mod evidence;
 pub mod files;

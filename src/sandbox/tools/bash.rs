@@ -23,7 +23,7 @@ pub const MAX_TIME: Duration = Duration::from_mins(30);
 pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Tells where the shell ends, by its exit trap; a trap of the command's own replaces it.
-const TRAP: &str = "trap 'pwd -P >>\"$AGENTRUN_OUTPUT\"' EXIT; ";
+const TRAP: &str = "trap 'pwd -P >>\"$AGENTRUN_OUTPUT\" 2>/dev/null' EXIT; ";
 
 /// A shell that may be run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 
 use super::arguments::Glob;
 use super::pattern::Pattern;
-use super::walk::starts;
+use super::walk::{Start, starts};
 use super::{Answer, Result, bound};
 use crate::resolve::Roots;
 use agentrun_protocol::tool::Facts;
 use ignore::{DirEntry, WalkState};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -20,33 +21,55 @@ const MAX_HELD: usize = 100_000;
 pub(super) fn run(arguments: &Glob, roots: &Roots) -> Result<Answer> {
     let pattern = Pattern::new(&arguments.pattern)?;
     let most = bound("max_results", arguments.max_results, DEFAULT_RESULTS, MAX_RESULTS)?;
-    let found = Mutex::new(Vec::new());
+    let starts = starts(arguments.path.as_deref(), roots)?;
+    let mut found = Vec::new();
     let mut complete = true;
-    for start in starts(arguments.path.as_deref(), roots)? {
-        complete &= start.walk(arguments.include_ignored, || {
-            |relative: &Path, entry: &DirEntry| {
-                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-                if (is_folder && !arguments.include_dirs) || !pattern.matches(relative) {
-                    return WalkState::Continue;
-                }
-                let slash = if is_folder { "/" } else { "" };
-                let path = format!("{}{slash}", start.shown(relative));
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push(path);
-                if found.len() < MAX_HELD {
-                    WalkState::Continue
-                } else {
-                    WalkState::Quit
-                }
-            }
-        });
+    for start in &starts {
+        let (below, all) = names_below(start, arguments, &pattern);
+        complete &= all;
+        found.extend(below.into_iter().map(|name| (start, name)));
     }
-    let mut paths = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let more = !complete || paths.len() >= MAX_HELD;
-    paths.sort_unstable();
-    let total = paths.len() as u64;
-    paths.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    Ok(answer(paths, total, more))
+    let total = found.len() as u64;
+    found.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    let paths = found.into_iter().map(|(start, name)| {
+        let slash = if name.is_folder { "/" } else { "" };
+        format!("{}{slash}", start.shown(Path::new(&name.relative)))
+    });
+    Ok(answer(paths.collect(), total, !complete))
+}
+
+/// What matches; made into text only when it is shown.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    relative: OsString,
+    is_folder: bool,
+}
+
+/// The names below, sorted, and whether these are all.
+fn names_below(start: &Start, arguments: &Glob, pattern: &Pattern) -> (Vec<Name>, bool) {
+    let found = Mutex::new(Vec::new());
+    let complete = start.walk(arguments.include_ignored, || {
+        |relative: &Path, entry: &DirEntry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if (is_folder && !arguments.include_dirs) || !pattern.matches(relative) {
+                return WalkState::Continue;
+            }
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.push(Name {
+                relative: relative.as_os_str().to_owned(),
+                is_folder,
+            });
+            if found.len() < MAX_HELD {
+                WalkState::Continue
+            } else {
+                WalkState::Quit
+            }
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_unstable();
+    let complete = complete && found.len() < MAX_HELD;
+    (found, complete)
 }
 
 fn answer(paths: Vec<String>, total: u64, more: bool) -> Answer {

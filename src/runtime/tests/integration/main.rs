@@ -11,6 +11,7 @@ mod life;
 mod memory;
 mod real;
 mod schemas;
+mod tools;
 mod troubles;
 mod warm;
 mod work;

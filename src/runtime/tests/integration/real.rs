@@ -46,7 +46,7 @@ fn binary() -> &'static PathBuf {
 }
 
 /// This machine's mounts, in place of those that an operator makes.
-fn mounts() -> Vec<ExpectedMount> {
+pub(crate) fn mounts() -> Vec<ExpectedMount> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));
     let of_the_container = |path: &&str| {
@@ -127,7 +127,7 @@ impl Drop for Real {
     }
 }
 
-fn start_executor(world: &World) -> Child {
+pub(crate) fn start_executor(world: &World) -> Child {
     let binary = binary();
     // As root the executor wants a pid namespace of its own, where it may end everyone.
     let mut command = if rustix::process::geteuid().is_root() {
