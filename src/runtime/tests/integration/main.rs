@@ -3,6 +3,7 @@
 // clippy.toml allows these in test functions; here the helpers are tests too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod acceptance;
 mod channel;
 mod executor;
 mod gateway;
