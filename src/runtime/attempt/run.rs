@@ -1,7 +1,6 @@
 //! The order of an attempt: prepare, run, judge, collect, store.
 
 use super::artifacts::{self, Artifacts, HASH_TIME};
-use super::cache;
 use super::call::{self, Over, Terms};
 use super::context::{Context, Control};
 use super::judge::{MAX_DOCUMENT, Times, Verdict, judge, place_document, tails};
@@ -10,15 +9,16 @@ use super::prepare::{Basis, PrepareError, Prepared, prepare};
 use super::program::{self, LOG_BYTES};
 use super::record::Record;
 use super::warm::{self, Server};
-use crate::acceptance::{self, CHECK_TIME, Call};
+use crate::acceptance::{self, Before, CHECK_TIME, Call};
 use crate::chain;
 use crate::store::evidence::Evidence;
 use crate::store::volume::VolumeError;
 use agentrun_api::SubTaskReason;
 use agentrun_core::acceptance::{CallEnd, CallRecord};
 use agentrun_protocol::executor::{ProcessEnd, Stream};
-use agentrun_protocol::result::{AttemptResult, Ending, Timing, Usage};
+use agentrun_protocol::result::{AttemptResult, CriterionVerdict, Ending, Timing, Usage};
 use agentrun_protocol::work::{Assignment, Work};
+use agentrun_sandbox::resolve::Roots;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl Attempt {
             _ = control.stopped() => return self.unstarted(Ending::Cancelled, SubTaskReason::Cancelled, &Unstarted::Cancelled),
         };
         match prepared {
-            Ok(prepared) => match self.cached(prepared.basis.cache.as_ref()).await {
+            Ok(prepared) => match self.cached(&prepared.basis).await {
                 Some(result) => AttemptEnd::Result(result),
                 None => self.work(prepared, control).await,
             },
@@ -86,17 +86,27 @@ impl Attempt {
         }
     }
 
-    /// The result of the same work at an earlier time. One that cannot be read is none.
-    async fn cached(&self, entry: Option<&cache::Entry>) -> Option<Box<AttemptResult>> {
-        let (entry, evidence) = (entry?.clone(), self.evidence.clone());
+    /// The result of the same work at an earlier time. One that cannot be read is none, and neither is one that does
+    /// not meet the criteria now: F121.
+    async fn cached(&self, basis: &Basis) -> Option<Box<AttemptResult>> {
+        let (entry, evidence) = (basis.cache.clone()?, self.evidence.clone());
+        let (criteria, before) = (self.assignment.acceptance.clone(), basis.unwritten.clone());
+        let roots = self.context.settings.folders.roots();
         let found = crate::blocking(move || {
-            entry
-                .load()
-                .map(|bytes| place_document(&bytes, &evidence))
-                .transpose()
+            let Some(bytes) = entry.load() else {
+                return Ok(None);
+            };
+            let acceptance = acceptance::check(&criteria, &facts(&roots, &before, &[]));
+            if acceptance.iter().any(fails) {
+                return Ok(None);
+            }
+            Ok(Some((place_document(&bytes, &evidence)?, acceptance)))
         });
-        let output = found.await.ok()??;
-        let mut result = assemble(Verdict::cached(output), Artifacts::default());
+        let (output, acceptance) = found.await.ok()??;
+        let mut result = AttemptResult {
+            acceptance,
+            ..assemble(Verdict::cached(output), Artifacts::default())
+        };
         result.timing.start_ms = millis(self.started.elapsed());
         result.process_tree_empty = true;
         Some(Box::new(result))
@@ -202,19 +212,12 @@ impl Attempt {
             let acceptance = match verdict.ending {
                 Ending::Success => {
                     let calls = calls(&work, &over, &record, &evidence);
-                    acceptance::check(
-                        &criteria,
-                        &acceptance::Facts {
-                            roots: &roots,
-                            before: &basis.unwritten,
-                            calls: &calls,
-                            until: std::time::Instant::now() + CHECK_TIME,
-                        },
-                    )
+                    acceptance::check(&criteria, &facts(&roots, &basis.unwritten, &calls))
                 }
                 _ => Vec::new(),
             };
-            if let Some(entry) = basis.cache.filter(|_| verdict.ending == Ending::Success) {
+            let is_reusable = verdict.ending == Ending::Success && !acceptance.iter().any(fails);
+            if let Some(entry) = basis.cache.filter(|_| is_reusable) {
                 entry.store(&record.stdout.head(MAX_DOCUMENT)?);
             }
             Ok(AttemptResult {
@@ -273,6 +276,19 @@ enum Unstarted {
     Late,
     #[error("cancelled before the work started")]
     Cancelled,
+}
+
+fn facts<'a>(roots: &'a Roots, before: &'a Before, calls: &'a [Call]) -> acceptance::Facts<'a> {
+    acceptance::Facts {
+        roots,
+        before,
+        calls,
+        until: std::time::Instant::now() + CHECK_TIME,
+    }
+}
+
+fn fails(verdict: &CriterionVerdict) -> bool {
+    verdict.checked && !verdict.holds
 }
 
 /// What the sub-task ran: a command is one call of its own.
