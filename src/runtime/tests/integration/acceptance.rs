@@ -1,9 +1,9 @@
 //! Criteria, from the assignment to the result, with the real executor.
 
 use crate::real::Real;
-use crate::world::command;
+use crate::world::{command, function};
 use agentrun_protocol::result::{AttemptResult, Ending};
-use agentrun_protocol::work::Assignment;
+use agentrun_protocol::work::{Assignment, CacheKey};
 
 fn with_criteria(script: &str, criteria: &[&str]) -> Assignment {
     Assignment {
@@ -73,4 +73,26 @@ async fn what_fails_is_not_checked_and_notes_reach_the_work() {
     noted.notes = vec!["a \"b\"".to_owned()];
     let result = real.next(noted).await;
     assert_eq!(result.output, Some(serde_json::json!(["a \"b\""])));
+}
+
+// F121
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_does_not_meet_its_criteria_is_not_taken_again() {
+    let mut real = Real::start().await;
+    real.skill("same.sh", "#!/bin/sh\necho 1\n");
+    let mut assignment = function("same.sh");
+    assignment.cache = Some(CacheKey::default());
+    assignment.acceptance = vec!["file:made exists".to_owned()];
+    for _ in 0..2 {
+        let result = real.next(assignment.clone()).await;
+        assert_eq!(
+            (result.reason.as_str(), words(&result)),
+            ("Completed", vec!["fails"])
+        );
+    }
+    std::fs::write(real.world.path("data/workspace/made"), "x").unwrap();
+    for reason in ["Completed", "Cached"] {
+        let result = real.next(assignment.clone()).await;
+        assert_eq!((result.reason.as_str(), words(&result)), (reason, vec!["holds"]));
+    }
 }
