@@ -299,6 +299,7 @@ async fn look(outside: &World, alive: &[String]) -> Value {
                 "env": [
                     {"name": "PODS", "value": json!(alive).to_string()},
                     {"name": "SANDBOX_USER", "value": SANDBOX_USER.to_string()},
+                    {"name": "SELF", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
                 ],
                 "securityContext": {"runAsUser": 0, "readOnlyRootFilesystem": true},
                 "volumeMounts": [{"name": "node", "mountPath": "/node", "readOnly": true}],

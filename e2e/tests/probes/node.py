@@ -6,7 +6,7 @@ import pathlib
 import re
 
 USER, MARKER, ROOT = int(os.environ["SANDBOX_USER"]), "agentrun-hostile-marker", pathlib.Path("/node")
-alive = json.loads(os.environ["PODS"])
+alive = [*json.loads(os.environ["PODS"]), os.environ["SELF"]]
 found = {"processes": [], "files": [], "seen": 0}
 
 for status in glob.glob("/proc/[0-9]*/status"):
