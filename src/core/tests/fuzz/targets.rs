@@ -154,6 +154,21 @@ fn any_stderr_has_a_diagnosis_of_bounded_length() {
     });
 }
 
+#[test]
+fn any_line_is_a_criterion_or_an_error_of_bounded_length() {
+    let seeds: [&[u8]; 4] = [
+        b"file:/mnt/user-data/outputs/table.csv csv-columns:a,\"b,c\"",
+        b"file_written:report.md",
+        b"tests_passed:python -m pytest 'a b'",
+        b"file:x json-schema:/mnt/skills/s/x.json",
+    ];
+    fuzz(&seeds, |input| {
+        if let Err(error) = agentrun_core::acceptance::parse(&String::from_utf8_lossy(input)) {
+            assert!(error.to_string().len() < 3000, "{error}");
+        }
+    });
+}
+
 const SKILL: &[u8] = b"---\nname: math\ndescription: Grades sheets.\nallowed-tools: [read]\n---\n# Math\n";
 const FUNCTIONS: &[u8] = include_bytes!("../../../../skills/math-grader/functions.yaml");
 
