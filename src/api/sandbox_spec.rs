@@ -68,8 +68,9 @@ pub struct SecretItem {
     pub env: Option<String>,
 }
 
-/// A Secret of the namespace that the work may read. It reaches only the tasks that name it, in memory, and its
-/// values are not blotted out of what the work itself prints.
+/// A Secret of the namespace that the work may read. It reaches only the tasks that name it, in memory. In what the
+/// work prints, and in messages, its values of 6 bytes and more are replaced by `***`, each line of them too, in status
+/// and whole logs alike. An output is data and is not changed: let no work give a secret as its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::secret_use()))]

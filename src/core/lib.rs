@@ -8,6 +8,7 @@ pub mod digest;
 pub mod expr;
 pub mod names;
 pub mod plan;
+pub mod redact;
 pub mod schema;
 pub mod settle;
 pub mod skill;

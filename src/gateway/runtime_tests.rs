@@ -77,7 +77,12 @@ impl Executor {
             writer,
         };
         assert!(matches!(executor.next().await, ToExecutor::Expect { .. }));
-        executor.say(ToRuntime::Ready { landlock_abi: 6 }).await;
+        executor
+            .say(ToRuntime::Ready {
+                landlock_abi: 6,
+                secrets: Vec::new(),
+            })
+            .await;
         executor
     }
 

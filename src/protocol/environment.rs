@@ -1,6 +1,6 @@
 //! The environment of the `runtime` container: set by the operator, parsed once in the runtime's `main`.
 
-use crate::executor::ExpectedMount;
+use crate::executor::{ExpectedMount, SecretPlaces};
 use serde::{Deserialize, Serialize};
 
 /// `IP:PORT` of the gateway's channel.
@@ -32,6 +32,8 @@ pub struct SandboxFacts {
     pub mounts: Vec<ExpectedMount>,
     /// Refuse work where the kernel has no Landlock.
     pub landlock_required: bool,
+    /// Where the values of its Secrets are.
+    pub secrets: SecretPlaces,
     /// Name of the image, as it was asked for.
     pub image: String,
     /// Kind of volume and driver, named when it cannot be written.

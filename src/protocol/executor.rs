@@ -23,6 +23,9 @@ pub enum ToExecutor {
         mounts: Vec<ExpectedMount>,
         /// Refuse to run anything when the kernel has no Landlock.
         landlock_required: bool,
+        /// Where the kubelet put values that nobody may see.
+        #[serde(default)]
+        secrets: SecretPlaces,
     },
     /// Run a program.
     Exec(Box<Exec>),
@@ -50,6 +53,16 @@ pub enum ToExecutor {
         /// The call.
         id: CallId,
     },
+}
+
+/// Where the values of Secrets are in the `sandbox` container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SecretPlaces {
+    /// Names of environment variables.
+    pub env: Vec<String>,
+    /// Folders of files.
+    pub folders: Vec<String>,
 }
 
 /// One mount that the executor expects.
@@ -120,6 +133,9 @@ pub enum ToRuntime {
     Ready {
         /// Landlock ABI of the kernel; 0 when there is none.
         landlock_abi: u32,
+        /// The values of the Secrets that were named, for keeping them out of what is written down.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        secrets: Vec<Blob>,
     },
     /// The container is not as expected; nothing will run.
     Refused {

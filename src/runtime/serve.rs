@@ -8,6 +8,7 @@ use crate::settings::Settings;
 use crate::store::evidence::Evidence;
 use crate::store::skills::Skills;
 use crate::task::Task;
+use agentrun_core::redact::Secrets;
 use agentrun_protocol::channel::{Refusal, ToGateway};
 use agentrun_protocol::exit;
 use agentrun_protocol::result::AttemptResult;
@@ -68,7 +69,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Re
     let (found, isolation) = watch::channel(None);
     let (targets, bound) = (settings.probe.clone(), settings.bounds.isolation);
     let _probe = Task::spawn(async move { found.send(Some(probe(&targets, bound).await)) });
-    let link = tokio::select! {
+    let (link, secrets) = tokio::select! {
         link = accept(listener, &settings) => link?,
         () = &mut shutdown => return Ok(exit::DONE),
     };
@@ -76,6 +77,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Re
     let context = Arc::new(Context {
         settings,
         link,
+        secrets,
         outbox,
         isolation,
         skills: Skills::default(),
@@ -90,7 +92,10 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> Re
     Ok(engine.run(events, shutdown).await)
 }
 
-async fn accept(listener: UnixListener, settings: &Settings) -> Result<executor::Link, AcceptError> {
+async fn accept(
+    listener: UnixListener,
+    settings: &Settings,
+) -> Result<(executor::Link, Secrets), AcceptError> {
     executor::accept(
         listener,
         &settings.executor_socket,

@@ -28,6 +28,7 @@ mod program;
 pub mod resolve;
 mod scratch;
 mod seccomp;
+mod secrets;
 mod serve;
 mod shell;
 mod spool;

@@ -7,8 +7,10 @@ use crate::mounts::{self, Surprise};
 use crate::options::Settings;
 use crate::peer::{BUSY, Peer};
 use crate::tree::{self, Reaped};
-use crate::{complain, sys, timespec};
-use agentrun_protocol::executor::{CallId, Ended, Exec, ExpectedMount, StartError, ToExecutor, ToRuntime};
+use crate::{complain, secrets, sys, timespec};
+use agentrun_protocol::executor::{
+    CallId, Ended, Exec, ExpectedMount, SecretPlaces, StartError, ToExecutor, ToRuntime,
+};
 use agentrun_protocol::frame::FrameError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -162,7 +164,8 @@ impl Executor {
                 ToExecutor::Expect {
                     mounts,
                     landlock_required,
-                } => self.expect(&mounts, landlock_required)?,
+                    secrets,
+                } => self.expect(&mounts, landlock_required, &secrets)?,
                 ToExecutor::Exec(exec) => self.exec(*exec)?,
                 ToExecutor::Kill { id, grace_ms } => self.kill(id, Duration::from_millis(grace_ms)),
                 ToExecutor::Stdin { id, .. } | ToExecutor::Rest { id } => self.tell(id, &message),
@@ -171,7 +174,12 @@ impl Executor {
         Ok(())
     }
 
-    fn expect(&mut self, mounts: &[ExpectedMount], landlock_required: bool) -> Result<(), ServeError> {
+    fn expect(
+        &mut self,
+        mounts: &[ExpectedMount],
+        landlock_required: bool,
+        secrets: &SecretPlaces,
+    ) -> Result<(), ServeError> {
         if self.expected {
             return Err(ServeError::Protocol("a second Expect"));
         }
@@ -185,8 +193,11 @@ impl Executor {
             None
         };
         let Some(surprise) = surprise else {
-            let landlock_abi = sys::landlock_abi();
-            return Ok(self.runtime.send(&ToRuntime::Ready { landlock_abi })?);
+            let ready = ToRuntime::Ready {
+                landlock_abi: sys::landlock_abi(),
+                secrets: secrets::values(secrets),
+            };
+            return Ok(self.runtime.send(&ready)?);
         };
         self.runtime.send(&ToRuntime::Refused {
             message: surprise.to_string(),

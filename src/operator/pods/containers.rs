@@ -127,6 +127,7 @@ fn runtime_env(input: &PodInput<'_>) -> Vec<EnvVar> {
     let facts = SandboxFacts {
         mounts: volumes::sandbox_mounts(input).iter().map(expected).collect(),
         landlock_required: input.sandbox.landlock_required,
+        secrets: secrets::places(&input.sandbox.secrets),
         image: input.sandbox.image.clone(),
         volume: volume_words(&input.claim.class),
     };

@@ -3,6 +3,7 @@
 use super::volumes::{CHANNEL, EXECUTOR, mount};
 use agentrun_api::names::paths::{SKILLS, USER_DATA};
 use agentrun_api::{SecretItem, SecretUse};
+use agentrun_protocol::executor::SecretPlaces;
 use k8s_openapi::api::core::v1::{
     EnvVar, EnvVarSource, KeyToPath, SecretKeySelector, SecretVolumeSource, Volume, VolumeMount,
 };
@@ -120,6 +121,19 @@ pub(super) fn env(secrets: &[SecretUse]) -> Vec<EnvVar> {
         .iter()
         .flat_map(|secret| secret.items.iter().filter_map(move |item| of_item(secret, item)))
         .collect()
+}
+
+/// Where the values will be.
+pub(super) fn places(secrets: &[SecretUse]) -> SecretPlaces {
+    let items = secrets.iter().flat_map(|secret| &secret.items);
+    SecretPlaces {
+        env: items.filter_map(|item| item.env.clone()).collect(),
+        folders: secrets
+            .iter()
+            .filter(|secret| is_mounted(secret))
+            .map(folder)
+            .collect(),
+    }
 }
 
 pub(super) fn volumes(secrets: &[SecretUse]) -> Vec<Volume> {

@@ -5,6 +5,7 @@ use crate::channel::Outbox;
 use crate::executor::Link;
 use crate::settings::Settings;
 use crate::store::skills::Skills;
+use agentrun_core::redact::Secrets;
 use agentrun_protocol::probe::Isolation;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub struct Context {
     pub settings: Settings,
     /// The executor.
     pub link: Link,
+    /// What stands nowhere in what is written down.
+    pub secrets: Secrets,
     /// The gateway.
     pub outbox: Outbox,
     /// What the isolation probe found; `None` until it is over. Kept for the Pod.

@@ -59,6 +59,11 @@ pub async fn run(context: Arc<Context>, assignment: Assignment, mut control: Con
         lost @ AttemptEnd::ExecutorLost { .. } => return lost,
     };
     result.isolation = *attempt.context.isolation.borrow();
+    let secrets = &attempt.context.secrets;
+    result.message = secrets.blot(&result.message);
+    for verdict in &mut result.acceptance {
+        verdict.detail = secrets.blot(&verdict.detail);
+    }
     AttemptEnd::Result(attempt.store(result).await)
 }
 
@@ -126,7 +131,7 @@ impl Attempt {
 
     async fn work(&self, prepared: Prepared, control: &mut Control) -> AttemptEnd {
         let settings = &self.context.settings;
-        let mut record = match Record::create(&self.evidence) {
+        let mut record = match Record::create(&self.evidence, &self.context.secrets) {
             Ok(record) => record,
             Err(error) => return self.unprepared(&self.volume(error).into()),
         };
@@ -155,13 +160,15 @@ impl Attempt {
             start_ms: millis(begun - self.started),
             run_ms: millis(begun.elapsed()),
         };
+        let finished = record.finish();
         let (stdout_tail, stderr_tail) = tails(&record);
-        let Ok(over) = over else {
+        let Ok(mut over) = over else {
             return AttemptEnd::ExecutorLost {
                 stdout_tail,
                 stderr_tail,
             };
         };
+        over.evidence = over.evidence.or(finished.err());
         let usage = Usage {
             peak_memory_bytes: i64::try_from(over.ended.peak_memory_bytes).unwrap_or(i64::MAX),
             cpu_ms: i64::try_from(over.ended.cpu_ms).unwrap_or(i64::MAX),

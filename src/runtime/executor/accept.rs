@@ -2,6 +2,7 @@
 
 use super::Link;
 use crate::frames::{FrameReader, ReadError};
+use agentrun_core::redact::Secrets;
 use agentrun_protocol::environment::SandboxFacts;
 use agentrun_protocol::executor::{ToExecutor, ToRuntime};
 use agentrun_protocol::frame::{self, FrameError};
@@ -48,19 +49,24 @@ pub fn bind(socket: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Waits at most `bound` for the executor and its `Ready`, and removes `socket` as soon as it connected.
+/// Waits at most `bound` for the executor and its `Ready`, and removes `socket` as soon as it connected. Gives the
+/// secrets of its container, too.
 pub async fn accept(
     listener: UnixListener,
     socket: &Path,
     facts: &SandboxFacts,
     bound: Duration,
-) -> Result<Link, AcceptError> {
+) -> Result<(Link, Secrets), AcceptError> {
     timeout(bound, greet(listener, socket, facts))
         .await
         .unwrap_or(Err(AcceptError::Late(bound)))
 }
 
-async fn greet(listener: UnixListener, socket: &Path, facts: &SandboxFacts) -> Result<Link, AcceptError> {
+async fn greet(
+    listener: UnixListener,
+    socket: &Path,
+    facts: &SandboxFacts,
+) -> Result<(Link, Secrets), AcceptError> {
     let stream = same_user(&listener).await?;
     drop(listener);
     std::fs::remove_file(socket)?;
@@ -68,14 +74,19 @@ async fn greet(listener: UnixListener, socket: &Path, facts: &SandboxFacts) -> R
     let expect = ToExecutor::Expect {
         mounts: facts.mounts.clone(),
         landlock_required: facts.landlock_required,
+        secrets: facts.secrets.clone(),
     };
     let expect = frame::encode(&expect).map_err(AcceptError::Expectation)?;
     writer.write_all(&expect).await?;
     let mut reader = FrameReader::new(reader);
     match reader.next().await.map_err(AcceptError::Protocol)? {
-        Some(ToRuntime::Ready { landlock_abi }) => {
+        Some(ToRuntime::Ready {
+            landlock_abi,
+            secrets,
+        }) => {
             tracing::info!(landlock_abi, "executor is ready");
-            Ok(Link::start(reader, writer))
+            let secrets = Secrets::new(secrets.iter().map(|value| value.0.as_slice()));
+            Ok((Link::start(reader, writer), secrets))
         }
         Some(ToRuntime::Refused { message }) => Err(AcceptError::Refused(message)),
         Some(_) | None => Err(AcceptError::Gone),

@@ -72,9 +72,10 @@ impl Sandbox {
         self.send(&ToExecutor::Expect {
             mounts,
             landlock_required: false,
+            secrets: agentrun_protocol::executor::SecretPlaces::default(),
         });
         match self.receive() {
-            ToRuntime::Ready { landlock_abi } => self.landlock_abi = landlock_abi,
+            ToRuntime::Ready { landlock_abi, .. } => self.landlock_abi = landlock_abi,
             other => panic!("expected Ready, got {other:?}"),
         }
     }
@@ -90,6 +91,7 @@ impl Sandbox {
         sandbox.send(&ToExecutor::Expect {
             mounts,
             landlock_required: false,
+            secrets: agentrun_protocol::executor::SecretPlaces::default(),
         });
         match sandbox.receive() {
             ToRuntime::Refused { message } => (message, sandbox),

@@ -230,6 +230,7 @@ fn a_message_at_the_wrong_time_ends_the_executor() {
     sandbox.send(&ToExecutor::Expect {
         mounts: Vec::new(),
         landlock_required: false,
+        secrets: agentrun_protocol::executor::SecretPlaces::default(),
     });
     assert!(sandbox.try_receive().is_none());
     eventually("the end of the executor", || {

@@ -278,7 +278,10 @@ async fn nobody_is_greeted_before_the_executor_is_ready() {
     let mut executor = crate::executor::Executor::connect(world.socket()).await;
     let mut peer = world.gateway.stranger().await;
     executor
-        .say(agentrun_protocol::executor::ToRuntime::Ready { landlock_abi: 1 })
+        .say(agentrun_protocol::executor::ToRuntime::Ready {
+            landlock_abi: 1,
+            secrets: Vec::new(),
+        })
         .await;
     assert!(matches!(peer.next().await, ToGateway::Hello { .. }));
 }

@@ -40,7 +40,12 @@ impl Executor {
     /// Connects and is ready.
     pub(crate) async fn ready(socket: &Path) -> Executor {
         let mut executor = Executor::connect(socket).await;
-        executor.say(ToRuntime::Ready { landlock_abi: 6 }).await;
+        executor
+            .say(ToRuntime::Ready {
+                landlock_abi: 6,
+                secrets: Vec::new(),
+            })
+            .await;
         executor
     }
 

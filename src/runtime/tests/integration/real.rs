@@ -63,10 +63,16 @@ pub(crate) fn mounts() -> Vec<ExpectedMount> {
 
 impl Real {
     pub(crate) async fn start() -> Real {
+        Real::with_secret("API_KEY", "").await
+    }
+
+    /// With a variable that the kubelet filled from a Secret.
+    async fn with_secret(name: &str, value: &str) -> Real {
         let mut world = World::new().await;
         world.settings.sandbox.mounts = mounts();
+        world.settings.sandbox.secrets.env = vec![name.to_owned()];
         let runtime = world.start();
-        let executor = start_executor(&world);
+        let executor = start_executor(&world, (name, value));
         let peer = world.gateway.peer().await;
         Real {
             world,
@@ -127,7 +133,7 @@ impl Drop for Real {
     }
 }
 
-pub(crate) fn start_executor(world: &World) -> Child {
+pub(crate) fn start_executor(world: &World, secret: (&str, &str)) -> Child {
     let binary = binary();
     // As root the executor wants a pid namespace of its own, where it may end everyone.
     let mut command = if rustix::process::geteuid().is_root() {
@@ -142,6 +148,7 @@ pub(crate) fn start_executor(world: &World) -> Child {
     command.arg("--socket").arg(world.socket());
     command.arg("--temp").arg(world.path("tmp"));
     command.arg("--user-data").arg(world.path("data"));
+    command.env(secret.0, secret.1);
     command.stdin(Stdio::null()).spawn().unwrap()
 }
 
@@ -352,4 +359,37 @@ async fn a_function_that_may_be_cached_runs_once_for_the_same_input() {
         let failed = real.next(assignment.clone()).await;
         assert_eq!(failed.reason, "ExitCode", "a failure is not kept");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_work_prints_of_a_secret_is_written_down_nowhere() {
+    let mut real = Real::with_secret("API_KEY", "hunter2hunter2").await;
+    let mut assignment = command(&[
+        "sh",
+        "-c",
+        "printf hunter2; echo $API_KEY; echo key $API_KEY >&2; exit 3",
+    ]);
+    assignment.inherit_env = vec!["API_KEY".to_owned()];
+    let result = real.next(assignment).await;
+    assert_eq!(result.stdout_tail, "***hunter2\n");
+    assert_eq!(result.stderr_tail, "key ***\n");
+    assert!(!serde_json::to_string(&result).unwrap().contains("hunter2hunter2"));
+    for log in ["stdout", "stderr"] {
+        let written = std::fs::read_to_string(real.world.evidence(log)).unwrap();
+        assert!(
+            written.contains("***") && !written.contains("hunter2hunter2"),
+            "{written}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_is_data_and_is_not_changed() {
+    let mut real = Real::with_secret("API_KEY", "hunter2hunter2").await;
+    real.skill("f.sh", "#!/bin/sh\nprintf '\"%s\"' $API_KEY\n");
+    let mut assignment = function("f.sh");
+    assignment.inherit_env = vec!["API_KEY".to_owned()];
+    let result = real.next(assignment).await;
+    assert_output(&result, json!("hunter2hunter2"));
+    assert_eq!(result.stdout_tail, "\"***\"");
 }

@@ -26,7 +26,7 @@ impl Tools {
         let mut world = World::new().await;
         world.settings.sandbox.mounts = mounts();
         let listener = bind(world.socket()).unwrap();
-        let executor = start_executor(&world);
+        let executor = start_executor(&world, ("API_KEY", ""));
         let link = accept(listener, world.socket(), &world.settings.sandbox, LONG)
             .await
             .unwrap();
