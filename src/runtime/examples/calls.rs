@@ -115,12 +115,14 @@ impl Driver {
         let listener = executor::bind(&settings.executor_socket)?;
         let process = start_executor(binary, folder, &settings.executor_socket)?;
         let bound = settings.bounds.executor;
-        let link = executor::accept(listener, &settings.executor_socket, &settings.sandbox, bound).await?;
+        let (link, secrets) =
+            executor::accept(listener, &settings.executor_socket, &settings.sandbox, bound).await?;
         let (_, isolation) = watch::channel(Some(Isolation::NotRequired));
         Ok(Driver {
             context: Arc::new(Context {
                 settings,
                 link,
+                secrets,
                 outbox: Outbox::default(),
                 isolation,
                 skills: Skills::default(),

@@ -27,7 +27,7 @@ impl Tools {
         world.settings.sandbox.mounts = mounts();
         let listener = bind(world.socket()).unwrap();
         let executor = start_executor(&world, ("API_KEY", ""));
-        let link = accept(listener, world.socket(), &world.settings.sandbox, LONG)
+        let (link, _) = accept(listener, world.socket(), &world.settings.sandbox, LONG)
             .await
             .unwrap();
         let toolbox = toolbox(&world, &link, Session::guarded());
