@@ -67,7 +67,10 @@ fn check(program: &Program, number: u32) -> Result<(), String> {
     if peak > EXECUTOR_MEMORY {
         return Err(format!("the executor used {peak} bytes"));
     }
-    before.compare(&sandbox, &place)
+    let verdict = before.compare(&sandbox, &place);
+    // Waited for, so that its control group can go.
+    sandbox.disconnect();
+    verdict
 }
 
 fn execute(sandbox: &mut Sandbox, program: &Program) -> (Outcome, bool) {
