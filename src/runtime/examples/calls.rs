@@ -1,5 +1,5 @@
-//! Drives the runtime's own call path with a real executor and without a cluster, and prints what it takes:
-//! `calls EXECUTOR FOLDER < PLAN`, one figure a line. `e2e/bench/calls` makes the plan and compares.
+//! Drives the runtime's own call path with a real executor and without a cluster: `calls EXECUTOR FOLDER` reads what
+//! to measure from stdin, one JSON document a line, and answers each with one line. `e2e/bench/calls` asks and compares.
 
 use agentrun_protocol::environment::SandboxFacts;
 use agentrun_protocol::executor::ExpectedMount;
@@ -14,7 +14,7 @@ use agentrun_runtime::store::skills::Skills;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -71,15 +71,12 @@ struct Figure {
 async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(binary), Some(folder)) = (arguments.next(), arguments.next()) else {
-        return Err("calls EXECUTOR FOLDER < PLAN".into());
+        return Err("calls EXECUTOR FOLDER".into());
     };
-    let mut plan = String::new();
-    std::io::stdin().read_to_string(&mut plan)?;
-    let plan: Vec<Measure> = serde_json::from_str(&plan)?;
     let driver = Arc::new(Driver::start(&binary, &folder).await?);
     let mut output = std::io::stdout();
-    for measure in plan {
-        let figure = driver.measure(measure).await?;
+    for line in std::io::stdin().lines() {
+        let figure = driver.measure(serde_json::from_str(&line?)?).await?;
         writeln!(output, "{}", serde_json::to_string(&figure)?)?;
     }
     Ok(())
