@@ -81,7 +81,8 @@ install-tools:
 
 bench: ## The figures of docs/benchmarks.md, as ratios in one run
 	e2e/with-cluster --installed e2e/bench/run
-	e2e/bench/tools "$(CARGO_TARGET_DIR)/$$(rustc --print host-tuple)/static/agentrun-sandbox"
+	executor="$(CARGO_TARGET_DIR)/$$(rustc --print host-tuple)/static/agentrun-sandbox"; \
+		e2e/bench/tools "$$executor" && e2e/bench/calls "$$executor"
 
 clean: ## Take down what a killed run left; caches stay
 	e2e/cluster/cluster down
