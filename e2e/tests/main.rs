@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         starting::a_claim_deleted_before_the_start_is_named,
         starting::what_never_appears_ends_the_run_at_its_start_timeout,
         starting::an_exhausted_quota_is_waited_for,
+        starting::a_volume_that_a_quota_keeps_out_is_waited_for_and_named,
         plan::a_failed_attempt_is_repeated_after_its_pause,
         plan::some_items_may_fail_and_leave_null,
         plan::a_false_condition_skips_and_fails_nothing,

@@ -3,7 +3,7 @@
 use crate::framework::{MINUTE, World, sh};
 use agentrun_api::RunPhase;
 use agentrun_api::names::conditions;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ResourceQuota};
 use kube::api::DeleteParams;
 
 fn hello() -> String {
@@ -174,4 +174,21 @@ pub async fn an_exhausted_quota_is_waited_for(world: World) {
         })
         .await;
     world.finished("two").await.succeeded();
+}
+
+// F099
+pub async fn a_volume_that_a_quota_keeps_out_is_waited_for_and_named(world: World) {
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: no-claims}\n\
+        spec: {hard: {persistentvolumeclaims: 0}}\n";
+    world.create_all(quota).await;
+    let spec = format!("tasks:\n- name: only\n  {}\n", sh("true"));
+    world.start("one", &spec).await;
+    world
+        .when("one", MINUTE, "it waits for the quota", |status| {
+            let said = status.waiting_for.as_deref().unwrap_or_default();
+            said.contains("exceeded quota: no-claims")
+        })
+        .await;
+    world.delete::<ResourceQuota>("no-claims").await;
+    world.finished("one").await.succeeded();
 }

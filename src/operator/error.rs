@@ -1,5 +1,6 @@
 //! Why a reconcile did not come to its end. Waiting is no error: it is data in a status.
 
+use agentrun_api::ProgressingReason;
 use std::time::Duration;
 
 /// A reconcile that has to be repeated.
@@ -19,6 +20,9 @@ pub enum ReconcileError {
         /// Its name.
         name: String,
     },
+    /// A quota of the namespace is used up.
+    #[error("QuotaExceeded: {0}")]
+    QuotaExceeded(String),
     /// The installation is not complete yet.
     #[error("the installation is not ready: {0}")]
     NotReady(String),
@@ -34,9 +38,25 @@ impl ReconcileError {
             Self::Conflict => "conflict",
             Self::Gone => "gone",
             Self::NameTaken { .. } => "name_taken",
+            Self::QuotaExceeded(_) => "quota_exceeded",
             Self::NotReady(_) => "not_ready",
             Self::Api(_) => "api",
         }
+    }
+
+    /// What keeps the object from going on until somebody does something about it, for its status. `None` for what
+    /// passes by itself.
+    pub fn obstacle(&self) -> Option<(ProgressingReason, String)> {
+        let reason = match self {
+            Self::Conflict | Self::Gone => return None,
+            Self::NameTaken { .. } => ProgressingReason::NameTaken,
+            Self::QuotaExceeded(_) => ProgressingReason::QuotaExceeded,
+            Self::NotReady(_) => ProgressingReason::NotReady,
+            Self::Api(error) => {
+                return is_refused(error).map(|message| (ProgressingReason::Refused, message));
+            }
+        };
+        Some((reason, self.to_string()))
     }
 
     /// The pause before the next try after `failures` in a row: conflicts come back at once, the rest doubles from
@@ -64,6 +84,9 @@ impl From<kube::Error> for ReconcileError {
         let test_failed = status.code == 422 && status.message.contains("test");
         if status.code == 409 && status.reason != "AlreadyExists" || test_failed {
             return Self::Conflict;
+        }
+        if let Some(message) = exceeded_quota(&error) {
+            return Self::QuotaExceeded(message);
         }
         if status.code == 404 || is_terminating(&error) {
             return Self::Gone;
@@ -101,4 +124,36 @@ pub fn is_refused(error: &kube::Error) -> Option<String> {
 /// Whether an object exists already.
 pub fn already_exists(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    fn api(code: u16, reason: &str, message: &str) -> ReconcileError {
+        let status = Status {
+            code,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            ..Status::default()
+        };
+        kube::Error::Api(Box::new(status)).into()
+    }
+
+    #[test]
+    fn what_somebody_has_to_do_something_about_is_an_obstacle_and_what_passes_is_none() {
+        let obstacle = |error: ReconcileError| error.obstacle().map(|(reason, _)| reason);
+        let taken = ReconcileError::NameTaken {
+            kind: "SubTask",
+            name: "a".into(),
+        };
+        assert_eq!(obstacle(taken), Some(ProgressingReason::NameTaken));
+        let quota = api(403, "Forbidden", "exceeded quota: small");
+        assert_eq!(obstacle(quota), Some(ProgressingReason::QuotaExceeded));
+        let webhook = api(403, "Forbidden", "admission webhook says no");
+        assert_eq!(obstacle(webhook), Some(ProgressingReason::Refused));
+        assert_eq!(obstacle(api(409, "Conflict", "")), None);
+        assert_eq!(obstacle(api(500, "InternalError", "")), None);
+    }
 }

@@ -130,6 +130,12 @@ reasons! {
         ThreadBusy,
         /// A quota of the namespace is used up.
         QuotaExceeded,
+        /// An object that has to be made exists and belongs to something else.
+        NameTaken,
+        /// The API server, or an admission plugin, refuses an object that has to be made.
+        Refused,
+        /// The operator or the gateway is still starting.
+        NotReady,
         /// `spec.suspend` holds it.
         Suspended,
         /// It waits for the next attempt.

@@ -195,7 +195,9 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
     if let Some(pod) = ours.first() {
         return assign(next, pod);
     }
-    let give_up = not_before + view.start_timeout;
+    // While the run was at rest nothing could start.
+    let could_start = going_since(view).map_or(not_before, |since| since.max(not_before));
+    let give_up = could_start + view.start_timeout;
     if give_up <= now {
         let last = view
             .status
@@ -215,6 +217,13 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
         // Where that fails for a quota or a name, no event tells that it could go through now.
         None => SubTaskPlan::of(vec![Action::StartPod { attempt: next }])
             .at(give_up.min(now + backoff::try_again(waited(not_before, now)))),
+    }
+}
+
+fn going_since(view: &SubTaskView<'_>) -> Option<Timestamp> {
+    match view.run {
+        RunView::Live { going_since, .. } => going_since,
+        RunView::Gone => None,
     }
 }
 

@@ -27,6 +27,7 @@ fn live() -> RunView {
     RunView::Live {
         stopped_at: None,
         suspended: false,
+        going_since: None,
         deadline: None,
         finished: false,
     }
@@ -164,12 +165,14 @@ fn a_stop_before_the_start_ends_at_once_with_its_own_reason() {
     let deadline = RunView::Live {
         stopped_at: None,
         suspended: false,
+        going_since: None,
         deadline: Some(at(3)),
         finished: false,
     };
     let cancelled = RunView::Live {
         stopped_at: Some(at(3)),
         suspended: false,
+        going_since: None,
         deadline: None,
         finished: false,
     };
@@ -203,6 +206,7 @@ fn a_suspended_run_starts_nothing_and_says_so() {
     let run = RunView::Live {
         stopped_at: None,
         suspended: true,
+        going_since: None,
         deadline: None,
         finished: false,
     };
@@ -253,6 +257,7 @@ fn a_stopped_attempt_gets_its_grace_and_then_loses_its_pod() {
     let run = RunView::Live {
         stopped_at: Some(at(10)),
         suspended: false,
+        going_since: None,
         deadline: None,
         finished: false,
     };
@@ -343,6 +348,7 @@ fn cancel_in_back_off_ends_at_once() {
     case.run = RunView::Live {
         stopped_at: Some(at(12)),
         suspended: true,
+        going_since: None,
         deadline: None,
         finished: false,
     };
@@ -402,6 +408,7 @@ fn a_sub_task_deleted_under_a_live_run_keeps_its_name_until_the_run_is_over() {
     case.run = RunView::Live {
         stopped_at: None,
         suspended: false,
+        going_since: None,
         deadline: None,
         finished: true,
     };
@@ -430,6 +437,7 @@ fn a_run_at_rest_does_not_run_out_of_time_and_ends_what_is_late_when_it_goes_on(
     let late = |suspended| RunView::Live {
         stopped_at: None,
         suspended,
+        going_since: None,
         deadline: Some(at(3)),
         finished: false,
     };
@@ -438,6 +446,23 @@ fn a_run_at_rest_does_not_run_out_of_time_and_ends_what_is_late_when_it_goes_on(
     assert_eq!(case.actions(5), Vec::<String>::new());
     case.run = late(false);
     assert_eq!(case.actions(5), ["finish Timeout DeadlineExceeded"]);
+}
+
+#[test]
+fn the_time_to_start_begins_anew_when_a_run_at_rest_goes_on() {
+    let going = |since| RunView::Live {
+        stopped_at: None,
+        suspended: false,
+        going_since: Some(at(since)),
+        deadline: None,
+        finished: false,
+    };
+    let hour = 3600;
+    let mut case = fresh();
+    case.run = going(hour);
+    assert_eq!(case.actions(hour + 1), ["start 1"]);
+    case.run = going(0);
+    assert_eq!(case.actions(hour + 1), ["finish Error StartTimeout"]);
 }
 
 // F030

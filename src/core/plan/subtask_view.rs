@@ -64,6 +64,8 @@ pub enum RunView {
         stopped_at: Option<Timestamp>,
         /// `spec.suspend`.
         suspended: bool,
+        /// Since when it goes on: its start, or its last rest's end.
+        going_since: Option<Timestamp>,
         /// `status.deadline`.
         deadline: Option<Timestamp>,
         /// The run's terminal status is written.

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::is_over;
-use crate::error::{ReconcileError, already_exists, exceeded_quota};
+use crate::error::{ReconcileError, already_exists};
 use crate::events::EventReason;
 use crate::world::World;
 use crate::write;
@@ -39,11 +39,7 @@ pub(super) async fn create(world: &World, run: &AgentRun, plan: &RunPlan) -> Res
                 }
                 there
             }
-            Err(error) => match exceeded_quota(&error) {
-                Some(message) => return Err(ReconcileError::NotReady(message)),
-                None => return Err(error.into()),
-            },
-            Ok(made) => made,
+            made => made?,
         };
         world.subtasks.wrote(made);
     }

@@ -12,7 +12,7 @@ mod finish;
 use crate::error::ReconcileError;
 use crate::world::World;
 use agentrun_api::names::conditions as kind;
-use agentrun_api::{AgentRun, AgentRunStatus};
+use agentrun_api::{AgentRun, AgentRunStatus, RunPhase};
 use agentrun_core::conditions;
 use agentrun_core::plan::validate::{Validated, validate};
 pub use data::live_runs;
@@ -43,9 +43,27 @@ pub async fn reconcile(run: Arc<AgentRun>, world: Arc<World>) -> Result<Action, 
         return finish::expire(&world, &run, now).await;
     }
     draft.latch_cancel(&run.spec);
-    let (run, next) = advance(&world, run, &mut draft).await?;
+    let (run, next) = match advance(&world, Arc::clone(&run), &mut draft).await {
+        Ok(advanced) => advanced,
+        Err(error) => return Err(blocked(&world, &run, now, error).await),
+    };
     let later = apply::update_status(&world, &run, &draft).await?;
     Ok(requeue(&draft, later.into_iter().chain(next).min(), now))
+}
+
+/// Says in the status what is in the way, from the run as it was read: what this round had decided may not have
+/// happened. The round is repeated all the same.
+async fn blocked(world: &World, run: &AgentRun, now: Timestamp, error: ReconcileError) -> ReconcileError {
+    let Some((reason, message)) = error.obstacle() else {
+        return error;
+    };
+    let mut draft = Draft::of(run, now);
+    let phase = draft.status.phase.unwrap_or(RunPhase::Pending);
+    draft.progressing(phase, reason, Some(message));
+    if let Err(unwritten) = apply::update_status(world, run, &draft).await {
+        tracing::debug!(%unwritten, "what is in the way is not in the status yet");
+    }
+    error
 }
 
 /// Goes as far as it can and leaves what it found in the draft. Gives the run as it was last written, and the time

@@ -3,8 +3,9 @@
 use crate::error::ReconcileError;
 use crate::pods::{self, NodeState, read_pod};
 use crate::world::World;
-use agentrun_api::names::labels;
+use agentrun_api::names::{conditions as kind, labels};
 use agentrun_api::{AgentRun, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
+use agentrun_core::conditions;
 use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use agentrun_core::plan::subtask::{Decided, PodState, PodView, RunView, SubTaskView};
 use agentrun_core::settle::Stop;
@@ -132,6 +133,10 @@ fn run_view(run: &AgentRun) -> RunView {
         // Until its deadline has moved it is at rest, even if its spec lets it go on already.
         suspended: run.spec.suspend == Some(true)
             || status.is_some_and(|status| status.phase == Some(RunPhase::Suspended)),
+        going_since: status
+            .and_then(|status| conditions::get(&status.conditions, kind::PROGRESSING))
+            .filter(|condition| condition.status == "True")
+            .map(|condition| condition.last_transition_time.0),
         deadline: status
             .and_then(|status| status.deadline.as_ref())
             .map(|time| time.0),
