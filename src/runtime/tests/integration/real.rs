@@ -68,6 +68,8 @@ impl Real {
 
     /// With a variable that the kubelet filled from a Secret.
     async fn with_secret(name: &str, value: &str) -> Real {
+        // Before the runtime begins to wait for it: a busy machine takes long to build it.
+        binary();
         let mut world = World::new().await;
         world.settings.sandbox.mounts = mounts();
         world.settings.sandbox.secrets.env = vec![name.to_owned()];
