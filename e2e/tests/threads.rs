@@ -17,7 +17,7 @@ pub async fn runs_of_a_thread_take_turns_and_share_its_files(world: World) {
             "one",
             &on_thread(
                 "",
-                &sh("sleep 5; echo one > page; mkdir -p /mnt/user-data/outputs"),
+                &sh("sleep 15; echo one > page; mkdir -p /mnt/user-data/outputs"),
             ),
         )
         .await;
