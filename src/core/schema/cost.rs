@@ -57,12 +57,12 @@ impl<'a> Walk<'a> {
             "patternProperties" => named(subschema)
                 .flat_map(Map::values)
                 .try_for_each(|one| self.each_member(one, value, chain)),
-            "additionalProperties" | "unevaluatedProperties" => self.each_member(subschema, value, chain),
+            "additionalProperties" => self.each_member(subschema, value, chain),
             "propertyNames" => named(value)
                 .flat_map(Map::keys)
                 .try_for_each(|_| self.visit(subschema, &Value::Null, chain)),
             "items" | "prefixItems" if subschema.is_array() => self.each_pair(subschema, value, chain),
-            "items" | "additionalItems" | "unevaluatedItems" | "contains" => list(value)
+            "items" | "additionalItems" | "contains" => list(value)
                 .iter()
                 .try_for_each(|item| self.visit(subschema, item, chain)),
             "enum" => self.pay(list(subschema).len()),

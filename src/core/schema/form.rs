@@ -46,6 +46,11 @@ fn keyword_of(keyword: &str, value: &Value, is_top: bool, patterns: &mut usize) 
         ("enum" | "const" | "default" | "examples" | "required", _) => Ok(()),
         ("$ref", Value::String(reference)) => reference_of(reference),
         ("$dynamicRef" | "$recursiveRef", _) => Err(unsupported(keyword)),
+        // What other keywords left over is looked for by validating again at every level: with each, compiling and
+        // validating take more than twice as long.
+        ("unevaluatedProperties" | "unevaluatedItems", _) => Err(SchemaError::Unevaluated {
+            keyword: keyword.to_owned(),
+        }),
         ("$id" | "id", Value::String(_)) if !is_top => Err(unsupported(keyword)),
         ("pattern", Value::String(_)) => count(patterns, 1),
         ("patternProperties", Value::Object(named)) => {

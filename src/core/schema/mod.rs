@@ -61,6 +61,14 @@ pub enum SchemaError {
         /// The keyword.
         keyword: String,
     },
+    /// `unevaluatedProperties` or `unevaluatedItems`, of which the cost has no bound.
+    #[error(
+        "the schema uses {keyword}, which is not supported: use additionalProperties or items beside the properties"
+    )]
+    Unevaluated {
+        /// The keyword.
+        keyword: String,
+    },
     /// Applying it would take too long.
     #[error(
         "schema and value together ask for more than {MAX_STEPS} steps, or refer to themselves without end: simplify \

@@ -180,3 +180,17 @@ fn messages_are_one_short_line() {
     assert_eq!(found[0].chars().count(), MAX_MESSAGE);
     assert!(!found[0].contains('\n'));
 }
+
+#[test]
+fn what_asks_for_the_unevaluated_is_refused_before_it_is_compiled() {
+    for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
+        // Compiled, sixteen levels take seconds, and each further one more than twice the time.
+        let level = |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/{}", n + 1)}], keyword: false});
+        let mut levels: serde_json::Map<_, _> = (0..30).map(|n| (n.to_string(), level(n))).collect();
+        levels.insert("30".to_owned(), json!(true));
+        let refused = refusal(json!({"$defs": levels, "$ref": "#/$defs/0"}));
+        assert!(matches!(refused, SchemaError::Unevaluated { .. }), "{refused:?}");
+        let named = json!({"properties": {keyword: {"type": "integer"}}});
+        assert!(messages(named, json!({keyword: 1})).is_empty());
+    }
+}
