@@ -136,9 +136,34 @@ fn script(argv: &[String]) -> Option<&str> {
     };
     let name = shell.rsplit('/').next().unwrap_or_default();
     let is_shell = matches!(name, "sh" | "bash" | "dash" | "ash" | "zsh");
-    let last = options.last()?;
-    let runs_script = last.starts_with('-') && !last.starts_with("--") && last.ends_with('c');
-    (is_shell && runs_script).then_some(script.as_str())
+    let (last, others) = options.split_last()?;
+    let runs_script = is_flags(last) && last.ends_with('c');
+    (is_shell && runs_script && are_options(others)).then_some(script.as_str())
+}
+
+/// Letters behind one dash.
+fn is_flags(word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Options of a shell that run nothing: with any other word before `-c`, that word would be the script.
+fn are_options(words: &[String]) -> bool {
+    let mut words = words.iter();
+    let is_name = |name: &String| name.bytes().all(|byte| byte.is_ascii_lowercase());
+    while let Some(word) = words.next() {
+        let is_option = is_long(word) || (is_flags(word) && !word.contains('c'));
+        let lacks_name = word.ends_with('o') && is_flags(word) && !words.next().is_some_and(is_name);
+        if !is_option || lacks_name {
+            return false;
+        }
+    }
+    true
+}
+
+/// Options without a value that only say what a shell does not do.
+fn is_long(word: &str) -> bool {
+    matches!(word, "--norc" | "--noprofile" | "--posix")
 }
 
 /// The words of a script's last command, if everything before it is silent and must have worked.

@@ -612,6 +612,7 @@ fn only_what_was_run_as_it_is_written_counts() {
                 "cd app && pytest tests 2>&1",
             ],
         ),
+        ("pytest tests", &["bash", "--norc", "-e", "-c", "pytest tests"]),
         ("pytest tests", &["bash", "-lc", "set -e\ncd app\npytest tests\n"]),
         ("pytest 'a b.py'", &["pytest", "a b.py"]),
         ("CI=1 npx jest", &["sh", "-c", "CI=1 npx jest"]),
@@ -632,6 +633,15 @@ fn only_what_was_run_as_it_is_written_counts() {
         ("pytest", &["sh", "-c", "PATH=. && pytest"]),
         ("pytest", &["sh", "-c", "pytest $ARGS"]),
         ("pytest", &["sh", "pytest"]),
+        ("pytest", &["sh", "-c", "echo '1 passed in 0.1s'", "-c", "pytest"]),
+        (
+            "pytest",
+            &["sh", "-ec", "echo '1 passed in 0.1s'", "-c", "pytest"],
+        ),
+        ("pytest", &["bash", "passed.sh", "-c", "pytest"]),
+        ("pytest", &["bash", "-e", "passed.sh", "-c", "pytest"]),
+        ("pytest", &["bash", "-o", "./passed.sh", "-c", "pytest"]),
+        ("pytest", &["bash", "--rcfile", "passed.sh", "-ic", "pytest"]),
     ] {
         let finding = judge_of(command, &[ran(argv, 0)]).unwrap_err();
         assert_eq!(word(&finding), Word::Open, "{command}: {argv:?}");
