@@ -6,7 +6,10 @@ use agentrun_protocol::result::ArtifactRef;
 use agentrun_sandbox::resolve::{Area, Links, Location, Roots};
 use agentrun_sandbox::tools::media::{HEAD, media_type};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::BuildHasher as _;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -15,10 +18,13 @@ use std::time::{Duration, Instant};
 pub(super) const MAX_ARTIFACTS: usize = 256;
 /// How long hashing may take; what is not hashed by then is left out, and the result says so.
 pub(super) const HASH_TIME: Duration = Duration::from_secs(20);
-/// The most files that a listing holds.
-const MAX_LISTED: usize = 100_000;
-/// The deepest folder that is listed.
+/// The most entries of the folder, files or not, that are looked at.
+const MAX_ENTRIES: usize = 100_000;
+/// The deepest folder that is looked at.
 const MAX_DEPTH: usize = 32;
+/// The longest virtual path of an artifact, in bytes as JSON writes it. An object holds 1,024 characters, and a control
+/// character takes six bytes: all paths of a result have to fit one frame.
+const MAX_PATH: usize = 1024;
 
 /// How folders are opened: a link in the place of one is none.
 const FOLDER: OFlags = OFlags::RDONLY
@@ -27,7 +33,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// What tells that a file changed. User code can set the modification time, but not the change time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Stamp {
     inode: u64,
     size: i64,
@@ -35,10 +41,12 @@ struct Stamp {
     changed: (i64, u64),
 }
 
-/// The regular files below a folder, by relative path.
+/// The regular files below a folder, each as one number that stands for path and stamp: user code chooses how many
+/// and how long the paths are.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    files: BTreeMap<String, Stamp>,
+    known: HashSet<u64>,
+    numbers: RandomState,
 }
 
 /// What was found, and whether something was left out.
@@ -51,44 +59,66 @@ pub(super) struct Artifacts {
 /// Lists `outputs`. A missing folder is an empty one.
 pub(super) fn list(roots: &Roots) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    match fs::open(roots.folder(&Area::Outputs), FOLDER, Mode::empty()) {
-        Ok(folder) => listing.add(&folder, "", 0)?,
-        Err(rustix::io::Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
+    walk(roots, &mut |path, stamp| {
+        let number = listing.numbers.hash_one((path, stamp));
+        listing.known.insert(number);
+    })?;
     Ok(listing)
 }
 
 impl Listing {
-    fn add(&mut self, folder: &OwnedFd, prefix: &str, depth: usize) -> io::Result<()> {
-        for entry in Dir::read_from(folder)? {
-            let entry = entry?;
-            // Names that are no UTF-8 cannot stand in a result.
-            let Ok(name) = entry.file_name().to_str() else {
-                continue;
-            };
-            if name == "." || name == ".." || self.files.len() >= MAX_LISTED {
-                continue;
-            }
-            // Gone meanwhile, or not ours to see: not an artifact.
-            let Ok(stat) = fs::statat(folder, name, fs::AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
-            let path = format!("{prefix}{name}");
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => {
-                    self.files.insert(path, Stamp::of(&stat));
-                }
-                FileType::Directory if depth < MAX_DEPTH => {
-                    if let Ok(inner) = fs::openat(folder, name, FOLDER, Mode::empty()) {
-                        self.add(&inner, &format!("{path}/"), depth + 1)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+    fn has(&self, path: &str, stamp: &Stamp) -> bool {
+        self.known.contains(&self.numbers.hash_one((path, stamp)))
     }
+}
+
+/// Shows each regular file of `outputs` to `see`, by its relative path.
+fn walk(roots: &Roots, see: &mut dyn FnMut(&str, &Stamp)) -> io::Result<()> {
+    let mut left = MAX_ENTRIES;
+    match fs::open(roots.folder(&Area::Outputs), FOLDER, Mode::empty()) {
+        Ok(folder) => walk_folder(&folder, "", 0, &mut left, see),
+        Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn walk_folder(
+    folder: &OwnedFd,
+    prefix: &str,
+    depth: usize,
+    left: &mut usize,
+    see: &mut dyn FnMut(&str, &Stamp),
+) -> io::Result<()> {
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if *left == 0 {
+            return Ok(());
+        }
+        *left -= 1;
+        // Names that are no UTF-8 cannot stand in a result.
+        let Ok(name) = name.to_str() else {
+            continue;
+        };
+        // Gone meanwhile, or not ours to see: not an artifact.
+        let Ok(stat) = fs::statat(folder, name, fs::AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let path = format!("{prefix}{name}");
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => see(&path, &Stamp::of(&stat)),
+            FileType::Directory if depth < MAX_DEPTH => {
+                if let Ok(inner) = fs::openat(folder, name, FOLDER, Mode::empty()) {
+                    walk_folder(&inner, &format!("{path}/"), depth + 1, left, see)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Stamp {
@@ -104,18 +134,24 @@ impl Stamp {
 
 /// Hashes what is new or different in `outputs` since `before`, until `until`.
 pub(super) fn changed(roots: &Roots, before: &Listing, until: Instant) -> io::Result<Artifacts> {
-    let after = list(roots)?;
     let mut artifacts = Artifacts::default();
-    let changed = after
-        .files
-        .iter()
-        .filter(|(path, stamp)| before.files.get(*path) != Some(*stamp));
-    for (path, _) in changed {
-        if artifacts.files.len() >= MAX_ARTIFACTS {
-            artifacts.left_out += 1;
-            continue;
+    let mut first = BTreeSet::new();
+    walk(roots, &mut |path, stamp| {
+        if before.has(path, stamp) {
+            return;
         }
-        match artifact(roots, path, until) {
+        if !fits(path) {
+            artifacts.left_out += 1;
+            return;
+        }
+        first.insert(path.to_owned());
+        if first.len() > MAX_ARTIFACTS {
+            first.pop_last();
+            artifacts.left_out += 1;
+        }
+    })?;
+    for path in first {
+        match artifact(roots, &path, until) {
             Ok(Some(artifact)) => artifacts.files.push(artifact),
             Ok(None) => artifacts.left_out += 1,
             // Gone or replaced since it was listed.
@@ -123,6 +159,13 @@ pub(super) fn changed(roots: &Roots, before: &Listing, until: Instant) -> io::Re
         }
     }
     Ok(artifacts)
+}
+
+/// Whether the virtual path of a file can stand in a result.
+fn fits(path: &str) -> bool {
+    let quotes = 2;
+    let written = Value::from(format!("{}/{path}", Area::Outputs)).to_string();
+    written.len() - quotes <= MAX_PATH
 }
 
 fn artifact(roots: &Roots, path: &str, until: Instant) -> io::Result<Option<ArtifactRef>> {

@@ -87,3 +87,43 @@ fn a_folder_that_is_missing_has_no_artifacts() {
             .is_empty()
     );
 }
+
+/// A folder so deep that the paths below it are `bytes` long, and its path relative to `outputs`.
+fn deep(outputs: &std::path::Path, name: char, bytes: usize) -> PathBuf {
+    let name = String::from(name).repeat(200);
+    let mut relative = PathBuf::new();
+    while relative.as_os_str().len() + name.len() < bytes {
+        relative.push(&name);
+    }
+    std_fs::create_dir_all(outputs.join(&relative)).unwrap();
+    outputs.join(relative)
+}
+
+// F067
+#[test]
+fn a_path_that_no_object_holds_is_left_out() {
+    let (_folder, outputs, roots) = world();
+    std_fs::write(deep(&outputs, 'a', 900).join("fits"), "").unwrap();
+    std_fs::write(deep(&outputs, 'b', 1200).join("long"), "").unwrap();
+    let artifacts = changed(&roots, &Listing::default(), soon()).unwrap();
+    assert_eq!((artifacts.files.len(), artifacts.left_out), (1, 1));
+}
+
+// F067
+#[test]
+fn as_many_artifacts_with_as_long_paths_as_there_can_be_fit_one_frame() {
+    let (_folder, outputs, roots) = world();
+    for folder in [deep(&outputs, '\u{1}', 600), deep(&outputs, 'a', 600)] {
+        for n in 0..MAX_ARTIFACTS {
+            std_fs::write(folder.join(format!("{n:0200}")), "").unwrap();
+        }
+    }
+    let artifacts = changed(&roots, &Listing::default(), soon()).unwrap();
+    assert_eq!(artifacts.files.len() + artifacts.left_out, 2 * MAX_ARTIFACTS);
+    let frame = agentrun_protocol::frame::encode(&artifacts.files).unwrap();
+    assert!(
+        frame.len() < agentrun_protocol::frame::MAX_FRAME / 2,
+        "{}",
+        frame.len()
+    );
+}
