@@ -95,6 +95,43 @@ pub async fn passed_tests_are_counted_in_the_record_of_the_run(world: World) {
     ended.succeeded();
 }
 
+/// A second attempt learns from the first one's rerun; what the reruns tried to write is not there.
+pub async fn a_command_is_run_again_in_a_fresh_sandbox_that_only_reads(world: World) {
+    let learns = python(
+        "notes = json.loads(os.environ.get('AGENTRUN_NOTES', '[]'))\nput(notes)\n\
+         pathlib.Path('/tmp/mine').write_text('x')\npathlib.Path('answer').write_text('42' if notes else '41')",
+    );
+    let told = python("pathlib.Path('a').write_text('x')");
+    let fresh = "rerun:test ! -e /tmp/mine && echo x > /tmp/mine";
+    let required = json!(["rerun:grep -q 42 answer || { echo wrong answer >&2; exit 3; }", fresh]);
+    let reported = json!([
+        "rerun:test -s a",
+        "rerun:echo x > b",
+        "rerun:echo x > /mnt/user-data/outputs/b",
+        "rerun:kill -9 $$",
+    ]);
+    let spec = format!(
+        "tasks:\n- name: learns\n  {learns}\n  acceptance: {required}\n  acceptancePolicy: Require\n  retry: {{attempts: 2, backoff: 1s}}\n\
+         - name: told\n  {told}\n  acceptance: {reported}\n\
+         - name: look\n  dependsOn: [{{task: told}}]\n  {}\n",
+        command(&["sh", "-c", "test ! -e b && test ! -e /mnt/user-data/outputs/b"])
+    );
+    let ended = world.finish("rerun", &spec).await;
+    ended.succeeded();
+    let learned = ended.task_ended("learns", "Success/Completed");
+    assert_eq!((learned.attempts.len(), met(learned)), (2, "True/Holds".into()));
+    let notes = [
+        "[does not hold] rerun:grep -q 42 answer || { echo wrong answer >&2; exit 3; }: exit code 3: wrong answer",
+        "[unverified] rerun:test ! -e /tmp/mine && echo x > /tmp/mine: not run again: another criterion does not hold",
+    ];
+    assert_eq!(ended.tasks.output("learns"), json!(notes));
+    let told = ended.task_ended("told", "Success/Completed");
+    let words: Vec<_> = found(&told.acceptance).into_iter().map(|(_, word)| word).collect();
+    assert_eq!(words, ["holds", "fails", "fails", "open"], "{:#?}", told.acceptance);
+    assert_eq!(ended.status().done.as_deref(), Some("3/3"), "reruns are no tasks of the plan");
+    ended.task_ended("look", "Success/Completed");
+}
+
 // F121
 pub async fn what_is_required_and_not_met_is_tried_again_with_notes(world: World) {
     // Only the second attempt knows what was missing.

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         acceptance::criteria_about_files_are_decided_from_what_lies_there,
         acceptance::passed_tests_are_counted_in_the_record_of_the_run,
         acceptance::a_runs_own_criteria_are_checked_after_its_last_task,
+        acceptance::a_command_is_run_again_in_a_fresh_sandbox_that_only_reads,
         acceptance::what_is_required_and_not_met_is_tried_again_with_notes,
         lifecycle::a_run_can_be_deleted_at_any_moment,
         lifecycle::cancel_works_before_the_start_while_running_and_in_a_pause,

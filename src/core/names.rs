@@ -82,6 +82,16 @@ pub fn delegate_name(run_name: &str, agent_type: &str, parent_uid: &str, turn: u
     join(&[&part(run_name, RUN_PART), &part(agent_type, TASK_PART), &hash])
 }
 
+/// The name of the `SubTask` that runs a criterion again for an attempt of another one: `criterion` is its place in the
+/// list.
+pub fn rerun_name(run_name: &str, task: &str, subtask_name: &str, attempt: i32, criterion: usize) -> String {
+    let hash = h(
+        SHORT_HASH,
+        &[subtask_name, &attempt.to_string(), &criterion.to_string()],
+    );
+    join(&[&part(run_name, RUN_PART), &part(task, TASK_PART), &hash])
+}
+
 /// The name of the Pod of one attempt. Attempts have at most two digits; the name stays a label beyond that.
 pub fn pod_name(subtask_name: &str, attempt: u32) -> String {
     let attempt = attempt.to_string();

@@ -113,6 +113,9 @@ pub async fn work(
             |object| {
                 let (namespace, name) = key(object);
                 subtask_queue.wake(&namespace, &name);
+                if let Some(parent) = &object.spec.parent_ref {
+                    subtask_queue.wake(&namespace, &parent.name);
+                }
                 run_queue.wake(&namespace, &object.spec.run_ref.name);
                 wake_thread_of_subtask(object, &world, &thread_queue);
             },

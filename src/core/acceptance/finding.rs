@@ -2,6 +2,7 @@
 
 use super::MAX_DETAIL;
 use crate::text::one_line;
+use agentrun_api::Verdict;
 
 /// Whether a criterion holds, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,13 @@ impl Finding {
     /// It could not be decided.
     pub fn unverified(detail: &str) -> Self {
         Self::new(false, false, detail)
+    }
+
+    /// Replaces what a verdict says about its criterion.
+    pub fn put(self, verdict: &mut Verdict) {
+        verdict.checked = self.checked;
+        verdict.holds = self.holds;
+        verdict.detail = Some(self.detail);
     }
 
     fn new(checked: bool, holds: bool, detail: &str) -> Self {

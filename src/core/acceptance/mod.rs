@@ -10,6 +10,7 @@ mod csv;
 mod file;
 mod finding;
 mod report;
+mod rerun;
 mod verdict;
 
 pub use command::{CallEnd, CallRecord, Judge, judge_of};
@@ -17,6 +18,7 @@ pub use criterion::{Criterion, CriterionError, FileCheck, Scope, parse};
 pub use csv::HEADER_BYTES;
 pub use file::{FileFacts, JSON_BYTES, Regular, decide_file, decide_written};
 pub use finding::Finding;
+pub use rerun::{command as rerun_command, decide_rerun, is_idle, leave_open, not_run_again};
 pub use verdict::{Standing, notes, of_report, standing};
 
 /// The most criteria of one sub-task or run (docs/reference.md).

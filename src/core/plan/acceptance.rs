@@ -3,8 +3,9 @@
 //! and leases need no rule of their own.
 
 use super::outcome::end_of;
+use super::rerun;
 use super::validate::FieldError;
-use crate::acceptance::{Criterion, Standing, of_report, parse, standing};
+use crate::acceptance::{Criterion, Standing, of_report, parse, rerun_command, standing};
 use crate::settle;
 use agentrun_api::names::paths::EXECUTOR;
 use agentrun_api::{AcceptancePolicy, AgentRunSpec, CommandWork, Outcome, SubTask, TaskTemplate, Verdict};
@@ -16,20 +17,20 @@ pub const TASK: &str = "agentrun-acceptance";
 const TIMEOUT: &str = "2m";
 
 /// Where the check stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Check {
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Check<'a> {
     /// There is nothing to check.
     None,
     /// Its sub-task has to be made.
     Due,
     /// It goes on.
-    Running,
+    Running(&'a SubTask),
     /// It is over.
     Done(Vec<Verdict>),
 }
 
 /// Where the check of a run stands whose tasks have all ended well.
-pub(super) fn check(spec: &AgentRunSpec, children: &[&SubTask]) -> Check {
+pub(super) fn check<'a>(spec: &AgentRunSpec, children: &[&'a SubTask]) -> Check<'a> {
     if spec.acceptance.is_empty() {
         return Check::None;
     }
@@ -37,7 +38,7 @@ pub(super) fn check(spec: &AgentRunSpec, children: &[&SubTask]) -> Check {
         return Check::Due;
     };
     if end_of(child).is_none() {
-        return Check::Running;
+        return Check::Running(child);
     }
     let status = child.status.as_ref();
     let checked = status.filter(|status| status.outcome == Some(Outcome::Success));
@@ -85,6 +86,14 @@ pub(super) fn mistakes(spec: &AgentRunSpec, errors: &mut Vec<FieldError>) {
     }
     if !spec.acceptance.is_empty() && spec.tasks.iter().any(|task| task.name == TASK) {
         let message = format!("a task is called {TASK:?}, which is the name of the run's own check");
+        errors.push(FieldError::new("spec.tasks", message));
+    }
+    let tasks = || spec.tasks.iter();
+    let mut criteria = tasks().flat_map(|task| &task.acceptance).chain(&spec.acceptance);
+    let reruns = criteria.any(|criterion| rerun_command(criterion).is_some());
+    if reruns && tasks().any(|task| task.name == rerun::TASK) {
+        let found = rerun::TASK;
+        let message = format!("a task is called {found:?}, which is the name of what runs criteria again");
         errors.push(FieldError::new("spec.tasks", message));
     }
 }

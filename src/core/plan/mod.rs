@@ -6,6 +6,7 @@ pub mod outcome;
 pub mod output;
 pub mod parsed;
 pub mod progress;
+pub mod rerun;
 pub mod resolve;
 pub mod run;
 pub mod subtask;

@@ -8,6 +8,7 @@ use super::graph::Graph;
 use super::outcome::{TaskEnd, allowed_failures, collect, end_of};
 use super::output::{self, RunOutput};
 use super::parsed::{Expressions, TaskExpressions};
+use super::rerun::{self, Reruns};
 use super::resolve::{ItemId, PinnedFunction, subtask_spec};
 use super::subtask::Decided;
 use crate::expr::{ExprError, Output, RunFacts, RunScope, Scope, TaskResult, TemplateError};
@@ -168,7 +169,9 @@ fn free_places(view: &RunView<'_>) -> usize {
     let limit = limit
         .and_then(|limit| usize::try_from(limit).ok())
         .unwrap_or(DEFAULT_MAX_PARALLEL);
-    limit.saturating_sub(view.children.iter().filter(|child| is_live(child)).count())
+    // What runs a criterion again does so in the place of the sub-task that waits for it.
+    let takes_one = |child: &&&SubTask| is_live(child) && !rerun::is_rerun(child);
+    limit.saturating_sub(view.children.iter().filter(takes_one).count())
 }
 
 /// What the dependencies of a task allow.
@@ -207,12 +210,42 @@ impl<'a> Round<'a> {
         {
             self.failed_fast = true;
         }
+        let children = self.children_of(&task.name).to_vec();
         if self.failed_fast && !self.is_handler(&task.name) {
-            let live = self.children_of(&task.name).iter().filter(|child| is_live(child));
-            let live: Vec<_> = live.filter_map(|child| child.metadata.name.clone()).collect();
-            self.plan.stop.extend(live);
+            self.stop(&children);
+        } else {
+            self.run_again(&children);
         }
         self.plan.ends.insert(task.name.clone(), end);
+    }
+
+    /// Stops what goes on of a task, and what runs its criteria again.
+    fn stop(&mut self, children: &[&SubTask]) {
+        let is_theirs = |other: &SubTask| children.iter().any(|child| rerun::is_rerun_of(other, child));
+        let checks = self.view.children.iter().filter(|other| is_theirs(other));
+        let live = children.iter().chain(checks).filter(|child| is_live(child));
+        let live: Vec<_> = live.filter_map(|child| child.metadata.name.clone()).collect();
+        self.plan.stop.extend(live);
+    }
+
+    /// Makes what runs the next criterion of sub-tasks again that wait for that.
+    fn run_again(&mut self, children: &[&SubTask]) {
+        if self.view.stopped || self.view.suspended {
+            return;
+        }
+        for child in children {
+            let is_going = child.metadata.deletion_timestamp.is_some();
+            let Some(Reruns::Due { criterion, name }) = rerun::reruns(child, self.view.children) else {
+                continue;
+            };
+            if !is_going && !self.is_full() {
+                self.plan.create.push(NewSubTask {
+                    name,
+                    spec: Box::new(rerun::subtask_spec(child, criterion)),
+                    decided: None,
+                });
+            }
+        }
     }
 
     /// Tasks that wait for a failure, or for any end, still run when the run fails fast.
@@ -559,7 +592,10 @@ impl<'a> Round<'a> {
                     self.push(&acceptance::task(self.view.spec), None, None, None);
                 }
             }
-            Check::Running => self.awaits_check = true,
+            Check::Running(child) => {
+                self.awaits_check = true;
+                self.run_again(&[child]);
+            }
             Check::Done(verdicts) => self.plan.acceptance = Some(verdicts),
         }
     }

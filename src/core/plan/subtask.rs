@@ -9,6 +9,8 @@ mod view;
 
 pub use view::{Action, Decided, PodState, PodView, RunView, SubTaskPlan, SubTaskView};
 
+use super::rerun::{self, Reruns};
+use crate::acceptance;
 use crate::backoff;
 use crate::settle::{self, Settlement, Stop, Verdict};
 use agentrun_api::{Attempt, Outcome, SubTaskPhase, SubTaskReason, SubTaskStatus};
@@ -28,6 +30,8 @@ pub const LOST_NODE_AFTER: Duration = Duration::from_mins(1);
 /// How often a Pod that waits for something is looked at again: some causes are final only after a while (an image
 /// that is not pulled), and no event comes with the passing of time.
 pub const PENDING_LOOK: Duration = Duration::from_secs(15);
+
+const SUSPENDED: &str = "the run is suspended";
 
 /// Decides what to do next for a sub-task.
 pub fn plan(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
@@ -171,6 +175,9 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
         .filter(|pod| pod.deleting_since.is_none())
         .map(|pod| delete(pod))
         .collect();
+    if let Some(reruns) = view.reruns {
+        return settle_success(view, reruns, leftovers, suspended, now);
+    }
     if !leftovers.is_empty() {
         return SubTaskPlan::of(leftovers).at(now + Duration::from_secs(1));
     }
@@ -180,7 +187,7 @@ fn start_or_stop(view: &SubTaskView<'_>, now: Timestamp) -> SubTaskPlan {
             .at(now + LOST_NODE_AFTER);
     }
     if suspended {
-        return SubTaskPlan::default().waiting("the run is suspended");
+        return SubTaskPlan::default().waiting(SUSPENDED);
     }
     let not_before = view
         .status
@@ -225,6 +232,37 @@ fn going_since(view: &SubTaskView<'_>) -> Option<Timestamp> {
         RunView::Live { going_since, .. } => going_since,
         RunView::Gone => None,
     }
+}
+
+/// The newest attempt has succeeded, and its criteria are run again. Its own Pod is of no use meanwhile.
+fn settle_success(
+    view: &SubTaskView<'_>,
+    reruns: &Reruns,
+    leftovers: Vec<Action>,
+    suspended: bool,
+    now: Timestamp,
+) -> SubTaskPlan {
+    let mut plan = SubTaskPlan::of(leftovers);
+    let verdicts = match reruns {
+        Reruns::Done(verdicts) => verdicts,
+        Reruns::Running { name } => return plan.waiting(format!("SubTask {name} runs a criterion again")),
+        Reruns::Due { .. } if suspended => return plan.waiting(SUSPENDED),
+        Reruns::Due { .. } => return plan.waiting(rerun::WAITING),
+    };
+    let verdict = acceptance::standing(verdicts).verdict(view.spec.acceptance_policy);
+    let settlement = settle::settle(
+        view.spec,
+        view.uid,
+        &view.status.attempts,
+        verdict,
+        Stop::None,
+        now,
+    );
+    plan.actions.extend(settlement.map(|settlement| Action::Settle {
+        verdicts: verdicts.clone(),
+        settlement,
+    }));
+    plan
 }
 
 fn waited(since: Timestamp, now: Timestamp) -> Duration {
@@ -449,6 +487,7 @@ pub fn phase_of(status: &SubTaskStatus) -> SubTaskPhase {
     match (status.outcome, current_attempt(status)) {
         (Some(_), _) => SubTaskPhase::Finished,
         (None, Some(_)) => SubTaskPhase::Running,
+        (None, None) if rerun::unsettled(status).is_some() => SubTaskPhase::Running,
         (None, None) => SubTaskPhase::Pending,
     }
 }

@@ -16,6 +16,7 @@ struct Case {
     pods: Vec<PodView>,
     deleted: Option<Timestamp>,
     has_lease: bool,
+    reruns: Option<Reruns>,
     run: RunView,
     marked: Option<(Stop, Timestamp)>,
     blocked: Option<&'static str>,
@@ -40,6 +41,7 @@ fn fresh() -> Case {
         pods: Vec::new(),
         deleted: None,
         has_lease: true,
+        reruns: None,
         run: live(),
         marked: None,
         blocked: None,
@@ -108,6 +110,7 @@ impl Case {
             has_lease: self.has_lease,
             decided: None,
             marked: self.marked,
+            reruns: self.reruns.as_ref(),
             run: self.run,
             pods: &self.pods,
             blocked: self.blocked,
@@ -135,6 +138,10 @@ impl Case {
             } => match settlement {
                 Settlement::Final { .. } => format!("end {outcome} {reason}"),
                 Settlement::Retry { .. } => format!("end {outcome} {reason}, retry"),
+            },
+            Action::Settle { settlement, .. } => match settlement {
+                Settlement::Final { outcome, .. } => format!("settle {outcome}"),
+                Settlement::Retry { .. } => "settle, retry".to_owned(),
             },
             Action::Finish(decided) => format!("finish {} {}", decided.outcome, decided.reason),
             Action::ReleaseLease => "release".to_owned(),
@@ -472,4 +479,71 @@ fn a_pod_that_waits_is_looked_at_again_though_no_event_comes() {
         message: Some("ImagePullBackOff".into()),
     };
     assert_eq!(assigned(waits).plan(5).look_again, Some(at(5) + PENDING_LOOK));
+}
+
+/// Attempt 1 has succeeded, and its criteria are run again.
+fn unsettled(reruns: Reruns) -> Case {
+    let mut case = finished(Outcome::Success, true);
+    case.status.outcome = None;
+    case.status.attempts[0].reason = Some(SubTaskReason::Completed.into());
+    case.spec.acceptance = vec!["rerun:true".into()];
+    case.spec.acceptance_policy = Some(agentrun_api::AcceptancePolicy::Require);
+    case.pods = Vec::new();
+    case.reruns = Some(reruns);
+    case
+}
+
+fn done(checked: bool, holds: bool) -> Reruns {
+    Reruns::Done(vec![agentrun_api::Verdict {
+        criterion: "rerun:true".into(),
+        checked,
+        holds,
+        ..agentrun_api::Verdict::default()
+    }])
+}
+
+#[test]
+fn a_success_is_settled_when_its_criteria_were_run_again_and_starts_nothing_before() {
+    let running = Reruns::Running { name: "x".into() };
+    for reruns in [
+        running,
+        Reruns::Due {
+            criterion: 0,
+            name: "x".into(),
+        },
+    ] {
+        let mut case = unsettled(reruns);
+        // Its own Pod goes, and even years later nothing else happens.
+        case.pods = vec![pod(1, self::running())];
+        assert_eq!(case.actions(20), ["delete"]);
+        case.pods = Vec::new();
+        assert!(case.actions(1_000_000).is_empty());
+        assert!(case.plan(20).waiting_for.is_some());
+        assert_eq!(phase_of(&case.status), SubTaskPhase::Running);
+    }
+    for (checked, holds, attempts, expected) in [
+        (true, true, 2, "settle Success"),
+        (true, false, 1, "settle Success"),
+        (true, false, 2, "settle, retry"),
+        (false, false, 2, "settle, retry"),
+    ] {
+        let mut case = unsettled(done(checked, holds));
+        case.spec.retry = Some(Retry {
+            attempts: Some(attempts),
+            ..Retry::default()
+        });
+        assert_eq!(case.actions(20), [expected], "{checked} {holds} {attempts}");
+    }
+}
+
+#[test]
+fn a_stop_before_a_success_is_settled_ends_it_as_stopped() {
+    for reruns in [Reruns::Running { name: "x".into() }, done(true, true)] {
+        let mut case = unsettled(reruns);
+        case.run = RunView::Gone;
+        assert_eq!(case.actions(20), ["finish Cancelled Cancelled"]);
+        case.run = live();
+        case.marked = Some((Stop::FailedFast, at(15)));
+        assert_eq!(case.actions(20), ["finish Cancelled RunFailedFast"]);
+    }
 }

@@ -1,7 +1,8 @@
 //! What the decision about a sub-task takes and gives: plain data.
 
+use crate::plan::rerun::Reruns;
 use crate::settle::{Settlement, Stop};
-use agentrun_api::{Outcome, SubTaskReason, SubTaskSpec, SubTaskStatus};
+use agentrun_api::{Outcome, SubTaskReason, SubTaskSpec, SubTaskStatus, Verdict};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -92,6 +93,8 @@ pub struct SubTaskView<'a> {
     pub decided: Option<Decided>,
     /// A stop that the run's plan marked, with its time.
     pub marked: Option<(Stop, Timestamp)>,
+    /// How far its criteria have been run again, while it waits for that.
+    pub reruns: Option<&'a Reruns>,
     /// Its run.
     pub run: RunView,
     /// Its Pods.
@@ -165,6 +168,13 @@ pub enum Action {
         reason: String,
         /// What was found.
         message: String,
+        /// What follows.
+        settlement: Settlement,
+    },
+    /// Write what the criteria of the newest attempt, a success, say in the end, and what follows.
+    Settle {
+        /// One for each criterion.
+        verdicts: Vec<Verdict>,
         /// What follows.
         settlement: Settlement,
     },

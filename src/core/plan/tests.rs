@@ -492,10 +492,6 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.tasks[a].cache.reads: \"../state/x\" has a part `..`",
         ),
         (
-            task(json!({"acceptance": ["rerun:make check"]})),
-            "spec.tasks[a].acceptance: \"rerun:make check\" is not supported by this version yet",
-        ),
-        (
             task(json!({"acceptance": ["file:report.pdf"]})),
             "spec.tasks[a].acceptance: \"file:report.pdf\" names no check: write",
         ),
@@ -512,8 +508,8 @@ fn every_mistake_names_its_field_what_was_found_and_what_is_allowed() {
             "spec.tasks[a].acceptance: a criterion is longer than 500 characters",
         ),
         (
-            json!({"tasks": [command("a", json!([]))], "acceptance": ["rerun:make check"]}),
-            "spec.acceptance: \"rerun:make check\" is not supported by this version yet",
+            json!({"tasks": [command("agentrun-rerun", json!([]))], "acceptance": ["rerun:make check"]}),
+            "spec.tasks: a task is called \"agentrun-rerun\"",
         ),
         (
             json!({"tasks": [command("a", json!([]))], "acceptance": ["tests_passed:pytest"]}),

@@ -2,7 +2,6 @@
 //! instead of being ignored: a run must never do less than it says.
 
 use super::validate::FieldError;
-use crate::acceptance::{Criterion, parse};
 use agentrun_api::{AgentRunSpec, ForEach, SandboxSpec, Start, TaskTemplate};
 
 /// Every use of such a field.
@@ -24,7 +23,6 @@ pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
         ),
     ];
     let mut found = used("spec", &run);
-    found.extend(reruns("spec", &spec.acceptance));
     found.extend(
         spec.sandbox
             .iter()
@@ -42,7 +40,6 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
         ("approval", task.approval.is_some()),
     ];
     let mut found = used(&prefix, &fields);
-    found.extend(reruns(&prefix, &task.acceptance));
     found.extend(
         task.sandbox
             .iter()
@@ -54,19 +51,6 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
             .flat_map(|each| in_for_each(&format!("{prefix}.forEach"), each)),
     );
     found
-}
-
-fn reruns(prefix: &str, criteria: &[String]) -> Vec<FieldError> {
-    let reruns = criteria
-        .iter()
-        .filter(|criterion| matches!(parse(criterion), Ok(Criterion::Rerun { .. })));
-    let field = format!("{prefix}.acceptance");
-    reruns
-        .map(|criterion| {
-            let message = format!("{criterion:?} is not supported by this version yet: use tests_passed");
-            FieldError::new(&field, message)
-        })
-        .collect()
 }
 
 fn in_sandbox(prefix: &str, sandbox: &SandboxSpec) -> Vec<FieldError> {

@@ -4,6 +4,7 @@ use crate::ends::Report;
 use crate::placement::newest;
 use agentrun_api::{Attempt, Outcome, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing};
 use agentrun_core::acceptance::{self, Standing};
+use agentrun_core::plan::rerun;
 use agentrun_core::settle::{Settlement, Stop, Verdict, settle};
 use agentrun_protocol::work::AttemptId;
 use jiff::{SignedDuration, Timestamp};
@@ -48,12 +49,14 @@ pub(crate) fn plan(subtask: &SubTask, key: &Key, report: &Report, stopped: bool,
         Some(outcome) if !unasked => {
             end_attempt(&mut patch, place, outcome, report, now);
             details(&mut patch, status, report);
-            let standing = accepted(&mut patch, subtask, status, report, now);
+            let accepted = accepted(&mut patch, subtask, status, report, now);
             measures(&mut patch, subtask, status, place, key, report, now);
-            let verdict = standing.map_or(Verdict::Accepted, |standing| {
-                standing.verdict(subtask.spec.acceptance_policy)
-            });
-            settled(&mut patch, subtask, place, report, verdict, stopped, now);
+            match accepted {
+                _ if stopped => {}
+                Accepted::Decided(verdict) => settled(&mut patch, subtask, place, report, verdict, now),
+                // The operator runs them and settles the sub-task.
+                Accepted::RunAgain => patch.add("waitingFor", rerun::WAITING),
+            }
         }
         _ => evidence(&mut patch, status, report),
     }
@@ -118,28 +121,42 @@ fn details(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
     patch.set("waitingFor", None::<()>, old.waiting_for.is_some());
 }
 
-/// Writes what the criteria say and the condition, and gives back what they say together. `None` without criteria, and
-/// when the attempt did not end well: then nothing was delivered that could be checked, and the outcome speaks.
+/// What the criteria say together.
+enum Accepted {
+    /// Whether a success stands.
+    Decided(Verdict),
+    /// Some are to be run again, in sandboxes of their own.
+    RunAgain,
+}
+
+/// Writes what the criteria say and the condition, and gives back what they say together. When the attempt did not end
+/// well nothing was delivered that could be checked, and the outcome speaks.
 fn accepted(
     patch: &mut Patch,
     subtask: &SubTask,
     old: &SubTaskStatus,
     report: &Report,
     now: Timestamp,
-) -> Option<Standing> {
-    let criteria = &subtask.spec.acceptance;
+) -> Accepted {
+    let (criteria, policy) = (&subtask.spec.acceptance, subtask.spec.acceptance_policy);
     if criteria.is_empty() {
-        return None;
+        return Accepted::Decided(Verdict::Accepted);
     }
     let ended_well = report.outcome == Some(Outcome::Success);
-    let verdicts = ended_well.then(|| acceptance::of_report(criteria, &report.acceptance));
+    let mut verdicts = ended_well.then(|| acceptance::of_report(criteria, &report.acceptance));
+    let run_again = verdicts
+        .as_mut()
+        .is_some_and(|verdicts| acceptance::leave_open(policy, verdicts));
     patch.set("acceptance", verdicts.as_ref(), !old.acceptance.is_empty());
-    let standing = verdicts.map(|verdicts| acceptance::standing(&verdicts));
-    let shown = standing.clone().unwrap_or_else(Standing::not_checked);
+    let standing = verdicts.map_or_else(Standing::not_checked, |verdicts| acceptance::standing(&verdicts));
     let mut conditions = old.conditions.clone();
-    shown.show(&mut conditions, subtask.metadata.generation, now);
+    standing.show(&mut conditions, subtask.metadata.generation, now);
     patch.add("conditions", conditions);
-    standing
+    match (run_again, ended_well) {
+        (true, _) => Accepted::RunAgain,
+        (false, true) => Accepted::Decided(standing.verdict(policy)),
+        (false, false) => Accepted::Decided(Verdict::Accepted),
+    }
 }
 
 fn evidence(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
@@ -216,12 +233,8 @@ fn settled(
     place: usize,
     report: &Report,
     verdict: Verdict,
-    stopped: bool,
     now: Timestamp,
 ) {
-    if stopped {
-        return;
-    }
     let mut attempts = subtask
         .status
         .as_ref()

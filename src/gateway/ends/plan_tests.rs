@@ -302,3 +302,60 @@ fn a_runtime_that_says_nothing_leaves_criteria_unverified() {
     assert_eq!(written["conditions"][0]["reason"], json!("Unverified"));
     assert_eq!(written["acceptance"][0]["checked"], json!(false));
 }
+
+fn to_run_again(policy: &str) -> SubTask {
+    subtask(|o| {
+        o["spec"]["acceptance"] = json!(["rerun:make check", "file:a exists"]);
+        o["spec"]["acceptancePolicy"] = json!(policy);
+    })
+}
+
+/// The runtime says what it can, and more than it may.
+fn judged_with_rerun(file_holds: bool) -> Report {
+    let verdict = |criterion: &str, holds: bool| json!({"criterion": criterion, "family": "x", "checked": true, "holds": holds, "detail": ""});
+    result(|r| {
+        r["acceptance"] = json!([
+            verdict("rerun:make check", true),
+            verdict("file:a exists", file_holds)
+        ]);
+    })
+}
+
+#[test]
+fn a_success_whose_criteria_are_to_be_run_again_is_left_to_the_operator() {
+    for (policy, holds) in [("Report", true), ("Report", false), ("Require", true)] {
+        let subtask = to_run_again(policy);
+        let written = written(plan(&subtask, &key(1), &judged_with_rerun(holds), false, now()));
+        assert_eq!(written["attempts/0/outcome"], json!("Success"));
+        for settled in ["outcome", "reason", "phase", "nextAttemptTime"] {
+            assert!(!written.contains_key(settled), "{policy} {holds} {settled}");
+        }
+        assert!(written["waitingFor"].is_string());
+        assert_eq!(
+            written["acceptance"][0]["checked"],
+            json!(false),
+            "whatever was said"
+        );
+        assert_eq!(written["acceptance"][1]["holds"], json!(holds));
+    }
+}
+
+#[test]
+fn nothing_is_run_again_when_it_could_change_nothing() {
+    let subtask = to_run_again("Require");
+    let written = written(plan(&subtask, &key(1), &judged_with_rerun(false), false, now()));
+    assert_eq!(written["outcome"], json!("Success"));
+    assert_eq!(
+        written["acceptance"][0]["detail"],
+        json!("not run again: another criterion does not hold")
+    );
+    let failed = plan(&to_run_again("Require"), &key(1), &failure(), false, now());
+    assert_eq!(self::written(failed)["outcome"], json!("Error"));
+}
+
+#[test]
+fn a_stopped_success_is_not_said_to_be_run_again() {
+    let subtask = to_run_again("Report");
+    let written = written(plan(&subtask, &key(1), &judged_with_rerun(true), true, now()));
+    assert!(!written.contains_key("waitingFor") && !written.contains_key("outcome"));
+}

@@ -288,6 +288,22 @@ fn the_sandbox_writes_to_workspace_outputs_and_tmp_alone() {
 }
 
 #[test]
+fn a_sandbox_that_only_reads_writes_to_tmp_alone_and_the_executor_knows_it() {
+    let (sandbox, platform) = (sandbox(), platform(Injection::Image));
+    let pod = build_pod(&PodInput {
+        read_only: true,
+        ..input(&sandbox, &platform)
+    });
+    let mounts = container(&pod, "sandbox").volume_mounts.as_ref().unwrap();
+    let writable = mounts.iter().filter(|mount| mount.read_only != Some(true));
+    let writable: Vec<_> = writable.map(|mount| &*mount.mount_path).collect();
+    assert_eq!(writable, ["/tmp"]);
+    let told = facts(&pod).mounts;
+    let told: Vec<_> = told.iter().filter(|mount| !mount.read_only).collect();
+    assert_eq!(told.len(), 1);
+}
+
+#[test]
 fn the_executor_is_told_exactly_the_mounts_that_it_has() {
     for pod in pods() {
         let mounts = container(&pod, "sandbox").volume_mounts.as_ref().unwrap();

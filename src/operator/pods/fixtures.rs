@@ -61,6 +61,7 @@ pub(crate) fn input<'a>(sandbox: &'a ResolvedSandbox, platform: &'a Platform) ->
         sandbox,
         skills: vec![],
         file_claims: vec![],
+        read_only: false,
         timeouts: Timeouts {
             start: Duration::from_mins(10),
             attempt: Duration::from_mins(30),

@@ -32,6 +32,8 @@ pub struct PodInput<'a> {
     pub skills: Vec<Skill>,
     /// Claims that the run's `files` are read from.
     pub file_claims: Vec<FileClaim>,
+    /// Its untrusted container may write to no user data.
+    pub read_only: bool,
     /// Bounds of its life.
     pub timeouts: Timeouts,
     /// What the installation knows.

@@ -98,8 +98,8 @@ pub(super) fn runtime_mounts(input: &PodInput<'_>) -> Vec<VolumeMount> {
 pub(super) fn sandbox_mounts(input: &PodInput<'_>) -> Vec<VolumeMount> {
     let mut mounts = vec![
         user_data(input, "uploads", true),
-        user_data(input, "workspace", false),
-        user_data(input, "outputs", false),
+        user_data(input, "workspace", input.read_only),
+        user_data(input, "outputs", input.read_only),
         mount(SANDBOX_TMP_VOLUME, "/tmp", false),
         mount(CHANNEL_VOLUME, CHANNEL, true),
         mount(EXECUTOR_VOLUME, EXECUTOR, true),

@@ -9,6 +9,7 @@ use agentrun_api::{
 };
 use agentrun_core::plan::parsed::Expressions;
 use agentrun_core::plan::progress;
+use agentrun_core::plan::rerun;
 use agentrun_core::plan::resolve::PinnedFunction;
 use agentrun_core::plan::run::{self, RunPlan, RunView};
 use jiff::Timestamp;
@@ -168,10 +169,17 @@ fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {
             .as_ref()
             .is_none_or(|status| status.outcome.is_none())
     };
+    // One whose criteria are run again only waits for those that do so.
+    let unsettled = |child: &SubTask| {
+        child
+            .status
+            .as_ref()
+            .is_some_and(|status| rerun::unsettled(status).is_some())
+    };
     // What waits for its next attempt rests, too.
     let runs = |child: &&SubTask| {
         let phase = child.status.as_ref().and_then(|status| status.phase);
-        phase == Some(SubTaskPhase::Running)
+        phase == Some(SubTaskPhase::Running) && !unsettled(child)
     };
     if suspended && !children.iter().any(runs) {
         return draft.progressing(
@@ -180,7 +188,8 @@ fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {
             Some("spec.suspend is true".into()),
         );
     }
-    let waiting = children.iter().filter(live).find_map(|child| {
+    let waits = |child: &&&SubTask| live(child) && !unsettled(child);
+    let waiting = children.iter().filter(waits).find_map(|child| {
         let status = child.status.as_ref()?;
         let text = status.waiting_for.as_ref()?;
         let idle = status.phase != Some(SubTaskPhase::Finished);

@@ -8,8 +8,8 @@ use crate::events::EventReason;
 use crate::world::World;
 use crate::write;
 use agentrun_api::names::labels;
-use agentrun_api::{Attempt, Outcome, SandboxStatus, SubTask, SubTaskReason, SubTaskStatus};
-use agentrun_core::acceptance::Standing;
+use agentrun_api::{Attempt, Outcome, SandboxStatus, SubTask, SubTaskReason, SubTaskStatus, Verdict};
+use agentrun_core::acceptance::{self, Standing};
 use agentrun_core::plan::subtask::{Action, Decided, SubTaskPlan, phase_of};
 use agentrun_core::settle::Settlement;
 use jiff::Timestamp;
@@ -84,6 +84,7 @@ impl Writer<'_> {
             } => {
                 self.end(*attempt, *outcome, reason, message, settlement).await?;
             }
+            Action::Settle { verdicts, settlement } => self.settle(verdicts, settlement).await?,
             Action::Finish(decided) => self.finish(decided).await?,
         }
         Ok(None)
@@ -228,16 +229,7 @@ impl Writer<'_> {
                 known.finished = Some(now.clone());
             }
             status.message = Some(cut(message)).filter(|message| !message.is_empty());
-            status.waiting_for = None;
-            match settlement {
-                Settlement::Final { outcome, reason } => {
-                    status.outcome = Some(*outcome);
-                    status.reason = Some(reason.clone());
-                }
-                Settlement::Retry { next_attempt_time } => {
-                    status.next_attempt_time = Some(MicroTime(*next_attempt_time));
-                }
-            }
+            follow(status, settlement);
         })
         .await?;
         let (event, word) = match settlement {
@@ -250,6 +242,22 @@ impl Writer<'_> {
         };
         self.publish(event, &format!("attempt {attempt} {word}: {reason}: {message}"))
             .await;
+        Ok(())
+    }
+
+    async fn settle(&mut self, verdicts: &[Verdict], settlement: &Settlement) -> Result<(), ReconcileError> {
+        let (generation, now) = (self.subtask.metadata.generation, self.now);
+        let standing = acceptance::standing(verdicts);
+        self.write(|status| {
+            status.acceptance = verdicts.to_vec();
+            standing.show(&mut status.conditions, generation, now);
+            follow(status, settlement);
+        })
+        .await?;
+        if matches!(settlement, Settlement::Retry { .. }) {
+            let note = format!("not accepted, to be tried again: {}", standing.message);
+            self.publish(EventReason::Retrying, &note).await;
+        }
         Ok(())
     }
 
@@ -370,6 +378,20 @@ impl Writer<'_> {
             .events
             .publish(&self.subtask.object_ref(&()), reason, "Reconcile", note)
             .await;
+    }
+}
+
+/// Writes what follows the end of an attempt.
+fn follow(status: &mut SubTaskStatus, settlement: &Settlement) {
+    status.waiting_for = None;
+    match settlement {
+        Settlement::Final { outcome, reason } => {
+            status.outcome = Some(*outcome);
+            status.reason = Some(reason.clone());
+        }
+        Settlement::Retry { next_attempt_time } => {
+            status.next_attempt_time = Some(MicroTime(*next_attempt_time));
+        }
     }
 }
 

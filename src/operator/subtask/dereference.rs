@@ -6,6 +6,7 @@ use crate::world::World;
 use agentrun_api::names::{conditions as kind, labels};
 use agentrun_api::{AgentRun, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
 use agentrun_core::conditions;
+use agentrun_core::plan::rerun::{self, Reruns};
 use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use agentrun_core::plan::subtask::{Decided, PodState, PodView, RunView, SubTaskView};
 use agentrun_core::settle::Stop;
@@ -33,6 +34,7 @@ pub(super) struct Facts {
     blocked: Option<String>,
     decided: Option<Decided>,
     marked: Option<(Stop, Timestamp)>,
+    reruns: Option<Reruns>,
     /// How long its start may take.
     pub start_timeout: Duration,
     /// How long an attempt may run.
@@ -77,6 +79,7 @@ pub(super) async fn read(
             .annotations()
             .get(labels::STOP)
             .and_then(|text| marked(text)),
+        reruns: reruns(world, &subtask),
         start_timeout: duration(limits.start_timeout.as_ref()).unwrap_or(DEFAULT_START_TIMEOUT),
         timeout: duration(subtask.spec.timeout.as_ref()).unwrap_or(DEFAULT_TIMEOUT),
         keep_on_failure: duration(sandbox.and_then(|sandbox| sandbox.keep_on_failure.as_ref()))
@@ -112,6 +115,7 @@ impl Facts {
             has_lease: agentrun_core::plan::run::has_lease(&self.subtask),
             decided: self.decided.clone(),
             marked: self.marked,
+            reruns: self.reruns.as_ref(),
             run: self.run.as_deref().map_or(RunView::Gone, run_view),
             pods: &self.pods,
             blocked: self.blocked.as_deref(),
@@ -121,6 +125,14 @@ impl Facts {
             backstop: self.backstop,
         }
     }
+}
+
+/// How far its criteria have been run again; other sub-tasks matter only to one that waits for that.
+fn reruns(world: &World, subtask: &SubTask) -> Option<Reruns> {
+    rerun::unsettled(subtask.status.as_ref()?)?;
+    let children = world.subtasks.under(&subtask.spec.run_ref.uid);
+    let children: Vec<_> = children.iter().map(|child| &**child).collect();
+    rerun::reruns(subtask, &children)
 }
 
 fn run_view(run: &AgentRun) -> RunView {

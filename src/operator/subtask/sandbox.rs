@@ -9,6 +9,7 @@ use crate::{fixtures, run};
 use agentrun_api::names::{labels, paths};
 use agentrun_api::{AgentRun, Resources, SubTask};
 use agentrun_core::names;
+use agentrun_core::plan::rerun;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
@@ -66,6 +67,7 @@ pub(super) async fn make(world: &World, facts: &Facts, attempt: i32) -> Result<M
         sandbox: &resolved,
         skills,
         file_claims: file_claims(world, run, &namespace),
+        read_only: rerun::is_rerun(subtask),
         timeouts: Timeouts {
             start: facts.start_timeout,
             attempt: facts.timeout,

@@ -72,7 +72,7 @@ fn find(criterion: &Criterion, facts: &Facts<'_>) -> Finding {
             decide_written(&file, facts.before.was_written(roots, path))
         }
         Criterion::TestsPassed { command } => calls::tests_passed(command, facts.calls, facts.until),
-        Criterion::Rerun { .. } => Finding::unverified("a rerun needs a sandbox of its own"),
+        Criterion::Rerun { .. } => Finding::unverified("its command is run again in a sandbox of its own"),
         Criterion::Unknown => Finding::unverified("this is free text, for a person to judge"),
     }
 }
