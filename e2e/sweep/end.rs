@@ -165,12 +165,15 @@ impl End {
     pub(crate) fn assert_well(&self) {
         assert_eq!(self.run["phase"], "Succeeded", "{self:#?}");
         assert_eq!(self.run["output"]["task"], "last", "{self:#?}");
+        let met = &self.subtasks["left"]["conditions"];
+        assert_eq!(met[0][2], "Holds", "{self:#?}");
         let pods: Vec<_> = self
             .pods
             .iter()
             .map(|(name, count)| (name.as_str(), *count))
             .collect();
         let expected = [
+            ("agentrun-rerun 1", 1),
             ("first 1", 1),
             ("last 1", 1),
             ("left 1", 1),
@@ -179,7 +182,7 @@ impl End {
         ];
         assert_eq!(pods, expected);
         assert!(
-            self.made.values().all(|count| *count == 1) && self.made.len() == 4,
+            self.made.values().all(|count| *count == 1) && self.made.len() == 5,
             "{self:#?}"
         );
     }

@@ -1,4 +1,5 @@
-//! The run that everything is tried on: a diamond of four tasks, one of which fails at its first attempt.
+//! The run that everything is tried on: a diamond of four tasks, one of which fails at its first attempt, and one of
+//! which has a criterion that is run again.
 
 use crate::end::{self, End};
 use crate::operator::Life;
@@ -30,7 +31,8 @@ pub(crate) enum Data {
     ThreadOnce,
 }
 
-/// `left` and `right` wait for `first`, `last` for both; `right` fails once. On a thread, so that its lock and its
+/// `left` and `right` wait for `first`, `last` for both; `right` fails once, and
+/// `left` waits for its criterion. On a thread, so that its lock and its
 /// claim are among the writes.
 pub(crate) fn run(data: Data) -> AgentRun {
     let mut run = json!({
@@ -38,7 +40,8 @@ pub(crate) fn run(data: Data) -> AgentRun {
         "spec": {
             "tasks": [
                 {"name": "first", "command": {"argv": ["true"]}},
-                {"name": "left", "command": {"argv": ["true"]}, "input": "${tasks.first.output}"},
+                {"name": "left", "command": {"argv": ["true"]}, "input": "${tasks.first.output}",
+                 "acceptance": ["rerun:true"], "acceptancePolicy": "Require"},
                 {"name": "right", "command": {"argv": ["true"]}, "input": "${tasks.first.output}",
                  "retry": {"attempts": 2, "backoff": "100ms"}},
                 {"name": "last", "command": {"argv": ["true"]},

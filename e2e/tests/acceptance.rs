@@ -103,7 +103,10 @@ pub async fn a_command_is_run_again_in_a_fresh_sandbox_that_only_reads(world: Wo
     );
     let told = python("pathlib.Path('a').write_text('x')");
     let fresh = "rerun:test ! -e /tmp/mine && echo x > /tmp/mine";
-    let required = json!(["rerun:grep -q 42 answer || { echo wrong answer >&2; exit 3; }", fresh]);
+    let required = json!([
+        "rerun:grep -q 42 answer || { echo wrong answer >&2; exit 3; }",
+        fresh
+    ]);
     let reported = json!([
         "rerun:test -s a",
         "rerun:echo x > b",
@@ -126,9 +129,21 @@ pub async fn a_command_is_run_again_in_a_fresh_sandbox_that_only_reads(world: Wo
     ];
     assert_eq!(ended.tasks.output("learns"), json!(notes));
     let told = ended.task_ended("told", "Success/Completed");
-    let words: Vec<_> = found(&told.acceptance).into_iter().map(|(_, word)| word).collect();
-    assert_eq!(words, ["holds", "fails", "fails", "open"], "{:#?}", told.acceptance);
-    assert_eq!(ended.status().done.as_deref(), Some("3/3"), "reruns are no tasks of the plan");
+    let words: Vec<_> = found(&told.acceptance)
+        .into_iter()
+        .map(|(_, word)| word)
+        .collect();
+    assert_eq!(
+        words,
+        ["holds", "fails", "fails", "open"],
+        "{:#?}",
+        told.acceptance
+    );
+    assert_eq!(
+        ended.status().done.as_deref(),
+        Some("3/3"),
+        "reruns are no tasks of the plan"
+    );
     ended.task_ended("look", "Success/Completed");
 }
 

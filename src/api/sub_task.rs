@@ -45,7 +45,7 @@ use crate::{
 pub struct SubTaskSpec {
     /// The run it belongs to. One whose run is gone is cancelled.
     pub run_ref: RunRef,
-    /// The sub-task that delegated it. Quota and depth come from this chain.
+    /// The sub-task that delegated it, or whose criterion it runs again. Quota and depth come from this chain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_ref: Option<SubTaskRef>,
     /// Name of the task, or the agent type of a delegate.

@@ -118,7 +118,6 @@ pub(super) fn subtask_spec(parent: &SubTask, criterion: usize) -> SubTaskSpec {
         task: TASK.to_owned(),
         role: SubTaskRole::Task,
         description: Some(one_line(&description, MAX_DESCRIPTION)),
-        index: i32::try_from(criterion).ok(),
         command: Some(CommandWork {
             argv: vec!["sh".to_owned(), "-c".to_owned(), command],
             working_dir: spec.command.as_ref().and_then(|work| work.working_dir.clone()),

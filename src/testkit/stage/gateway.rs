@@ -4,6 +4,8 @@ use super::Script;
 use super::kubelet::is_running;
 use crate::cluster::Namespace;
 use agentrun_api::{AgentRun, Attempt, Outcome, SubTask, SubTaskPhase, SubTaskReason};
+use agentrun_core::acceptance;
+use agentrun_core::plan::rerun;
 use agentrun_core::settle::{Settlement, Stop, Verdict, settle};
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -178,7 +180,19 @@ fn patch(subtask: &SubTask, place: usize, attempts: &[Attempt], ending: &Ending,
     if let Some(output) = &ending.output {
         patch.push(add("output", output.clone()));
     }
+    if ending.outcome == Outcome::Success {
+        patch.push(add("exitCode", json!(0)));
+    }
     if stopped {
+        return Value::Array(patch);
+    }
+    let spec = &subtask.spec;
+    let mut verdicts = acceptance::of_report(&spec.acceptance, &[]);
+    if ending.outcome == Outcome::Success && acceptance::leave_open(spec.acceptance_policy, &mut verdicts) {
+        patch.extend([
+            add("acceptance", json!(verdicts)),
+            add("waitingFor", json!(rerun::WAITING)),
+        ]);
         return Value::Array(patch);
     }
     let mut attempts = attempts.to_vec();
