@@ -45,12 +45,17 @@ impl Secrets {
         self.needles.is_empty()
     }
 
-    /// `text` without secrets. A secret that `text` begins or ends within is hidden too, as far as it shows at least
-    /// [`MIN_LENGTH`] bytes.
+    /// `text` without secrets. A secret that `text` ends within, or that is cut by an ellipsis, is hidden too, as far as
+    /// it shows at least [`MIN_LENGTH`] bytes.
     pub fn blot(&self, text: &str) -> String {
         if self.is_empty() {
             return text.to_owned();
         }
+        let parts: Vec<String> = text.split('…').map(|part| self.blot_part(part)).collect();
+        parts.join("…")
+    }
+
+    fn blot_part(&self, text: &str) -> String {
         let mut stream = self.stream();
         let mut clean = stream.push(text.as_bytes());
         clean.extend(stream.finish());
@@ -165,7 +170,9 @@ mod tests {
 
     #[test]
     fn a_text_that_ends_within_a_secret_does_not_show_its_begin() {
-        assert_eq!(secrets(&["s3cr3t-value"]).blot("it is s3cr3t-va"), "it is ***");
+        let secrets = secrets(&["s3cr3t-value"]);
+        assert_eq!(secrets.blot("it is s3cr3t-va"), "it is ***");
+        assert_eq!(secrets.blot("it begins \"s3cr3t-va…\""), "it begins \"***…\"");
     }
 
     #[test]

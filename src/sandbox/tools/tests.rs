@@ -737,3 +737,22 @@ fn a_listing_is_two_levels_deep_and_bounded() {
         &listed[listed.len() - 200..]
     );
 }
+
+// F067
+#[test]
+fn an_ignore_file_that_is_a_pipe_or_huge_holds_nobody_up() {
+    let mut world = World::new();
+    world.put("workspace/plain/a", "word\n");
+    world.put("workspace/pipe/b", "word\n");
+    world.put("workspace/huge/c", "word\n");
+    let pipe = |path: PathBuf| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    pipe(world.path("workspace/pipe/.gitignore"));
+    let huge = fs::File::create(world.path("workspace/huge/.ignore")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    for (path, expected) in [(".", "plain/a"), ("pipe", "pipe/b"), ("huge", "huge/c")] {
+        let arguments = json!({"pattern": "word", "path": path}).to_string();
+        let found = world.raw(ToolName::Grep, arguments.as_bytes());
+        let expected = format!("/mnt/user-data/workspace/{expected}:1:word");
+        assert!(found.ok && found.text.starts_with(&expected), "{}", found.text);
+    }
+}

@@ -11,6 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,11 @@ const MAX_ENTRIES: u64 = 1_000_000;
 const MAX_DEPTH: usize = 128;
 /// More threads wait for one disk.
 const MAX_THREADS: usize = 4;
+
+/// Files that say what a walk leaves out, in each folder.
+const FILTERS: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+/// The longest of them that is read (64 KiB).
+const MAX_FILTER: u64 = 64 * 1024;
 
 /// The folder that holds all of a run's files.
 const USER_DATA: &str = "/mnt/user-data";
@@ -116,7 +122,9 @@ impl Start {
     where
         V: FnMut(&Path, &DirEntry) -> WalkState + Send,
     {
-        let filters = !include_ignored;
+        let filters = !include_ignored && !self.path.ancestors().any(has_odd_filter);
+        let complete = Arc::new(AtomicBool::new(true));
+        let left_out = Arc::clone(&complete);
         let walk = WalkBuilder::new(&self.path)
             .hidden(false)
             .ignore(filters)
@@ -128,12 +136,19 @@ impl Start {
             .follow_links(false)
             .max_depth(Some(MAX_DEPTH))
             .threads(threads())
-            .filter_entry(|entry| entry.file_name() != ".git" || entry.depth() == 0)
+            .filter_entry(move |entry| {
+                let is_below = entry.depth() > 0;
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                if is_below && is_folder && filters && has_odd_filter(entry.path()) {
+                    left_out.store(false, Ordering::Relaxed);
+                    return false;
+                }
+                !is_below || entry.file_name() != ".git"
+            })
             .build_parallel();
         let until = Instant::now() + TIME;
         let seen = AtomicU64::new(0);
-        let complete = AtomicBool::new(true);
-        let (seen, complete_yet, root) = (&seen, &complete, &self.path);
+        let (seen, complete_yet, root) = (&seen, &*complete, &self.path);
         walk.run(|| {
             let mut visit = visitor();
             Box::new(move |entry| {
@@ -151,8 +166,19 @@ impl Start {
                 }
             })
         });
-        complete.into_inner()
+        complete.load(Ordering::Relaxed)
     }
+}
+
+/// Whether a folder has a file of [`FILTERS`] that must not be read: a pipe would never end, and what a huge one says
+/// would take all memory.
+fn has_odd_filter(folder: &Path) -> bool {
+    let found = FILTERS
+        .iter()
+        .filter_map(|name| std::fs::metadata(folder.join(name)).ok());
+    found
+        .into_iter()
+        .any(|file| !file.is_file() || file.len() > MAX_FILTER)
 }
 
 fn path_of(bytes: Vec<u8>) -> PathBuf {
