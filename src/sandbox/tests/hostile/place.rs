@@ -63,10 +63,13 @@ impl Place {
             .iter()
             .map(|group| format!("echo $$ > {}/cgroup.procs; ", group.display()));
         let user = self.user;
+        // What a program leaves in the machine's own /dev/shm could be run by its people.
+        let inside = format!(
+            "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec prlimit --nproc={PROCESSES} --core=0 -- \
+             setpriv --reuid={user} --regid={user} --clear-groups --bounding-set=-all --inh-caps=-all \"$@\""
+        );
         let script = format!(
-            "{}exec unshare --pid --fork --kill-child --mount-proc --ipc \
-             prlimit --nproc={PROCESSES} --core=0 -- \
-             setpriv --reuid={user} --regid={user} --clear-groups --bounding-set=-all --inh-caps=-all \"$@\"",
+            "{}exec unshare --pid --fork --kill-child --mount-proc --ipc sh -c '{inside}' sh \"$@\"",
             joins.collect::<String>()
         );
         let mut command = Command::new("sh");
