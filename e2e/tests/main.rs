@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         threads::runs_of_a_thread_take_turns_and_share_its_files,
         threads::a_busy_thread_rejects_or_is_taken_over_as_the_run_says,
         threads::a_thread_that_is_not_retained_goes_with_its_last_run,
+        threads::a_run_waits_until_the_work_of_a_deleted_one_has_gone,
         bad_input::every_mistake_is_refused_naming_its_field,
         gitops::an_applied_example_shows_no_difference,
     ];

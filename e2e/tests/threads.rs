@@ -4,7 +4,7 @@ use crate::framework::{Finished, MINUTE, World, named, python, sh, until};
 use agentrun_api::{AgentRun, Thread};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt as _;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
 fn on_thread(more: &str, task: &str) -> String {
@@ -112,4 +112,21 @@ pub async fn a_thread_that_is_not_retained_goes_with_its_last_run(world: World) 
     world
         .gone::<PersistentVolumeClaim>("its claim is gone", |_| true)
         .await;
+}
+
+pub async fn a_run_waits_until_the_work_of_a_deleted_one_has_gone(world: World) {
+    let stubborn = sh("trap '' TERM; while :; do date +%s%N > tick; sleep 0.1; done");
+    world.start("first", &on_thread("", &stubborn)).await;
+    world.running_pod("first", "work").await;
+    world
+        .api::<AgentRun>()
+        .delete("first", &DeleteParams::background())
+        .await
+        .expect("it was there");
+    let look = python(
+        "read = lambda: open('tick').read() if os.path.exists('tick') else ''\n\
+         before = read(); time.sleep(3); put(read() == before)",
+    );
+    let second = world.finish("second", &on_thread("", &look)).await;
+    assert_eq!(second.succeeded().tasks.output("work"), json!(true));
 }

@@ -199,6 +199,12 @@ async fn lock(
             .await
             .map(Lock::Waits);
     }
+    if let Some(pod) = pod_of_a_run_that_is_gone(world, thread) {
+        return Ok(Lock::Waits(DataWait {
+            reason: DataWaitReason::ThreadEnding,
+            message: format!("Pod {pod} of a deleted run has not gone yet"),
+        }));
+    }
     let api: Api<Thread> = Api::namespaced(
         world.operator.client.clone(),
         &run.namespace().unwrap_or_default(),
@@ -217,6 +223,20 @@ async fn lock(
     let written = write::status(&api, &**thread, &status).await?;
     world.threads.wrote(written.clone());
     Ok(Lock::Taken(Arc::new(written)))
+}
+
+/// A deleted run goes at once, and its Pods some time later: until then they may write to the thread's files.
+fn pod_of_a_run_that_is_gone(world: &World, thread: &Thread) -> Option<String> {
+    let namespace = thread.namespace().unwrap_or_default();
+    let claim = thread.status.as_ref()?.claim_name.clone()?;
+    let claim = world.claims.get(&namespace, &claim)?.uid()?;
+    let runs = world.runs.under(&format!("{namespace}/{}", thread.name_any()));
+    let is_there = |uid: &String| runs.iter().any(|run| run.uid().as_ref() == Some(uid));
+    let pods = world.pods.under(&claim);
+    let mut left = pods
+        .iter()
+        .filter(|pod| !pod.labels().get(labels::RUN_UID).is_some_and(is_there));
+    left.next().map(|pod| pod.name_any())
 }
 
 /// Runs of a thread that are not over, oldest first.

@@ -41,6 +41,8 @@ pub(super) struct DataWait {
 pub(super) enum DataWaitReason {
     /// Another run of the thread is before this one.
     ThreadBusy,
+    /// A Pod of a run that is gone is still on its way out.
+    ThreadEnding,
     /// The claim of the thread differs from what this run asks for.
     ThreadMismatch,
     /// The policy refuses to wait: the run ends.
@@ -126,12 +128,13 @@ impl Draft {
                 self.condition(kind::ADMITTED, Is::False, reason, &wait.message);
                 self.wait(run, reason, &wait.message)
             }
-            DataWaitReason::ThreadBusy => {
+            DataWaitReason::ThreadBusy | DataWaitReason::ThreadEnding => {
                 let reason = ProgressingReason::ThreadBusy.as_str();
                 self.condition(kind::PROGRESSING, Is::False, reason, &wait.message);
                 self.status.waiting_for = Some(wait.message.clone());
                 self.status.reason = Some(reason.to_owned());
-                None // the end of the run before wakes this one
+                // The end of the run before wakes this one, but nobody is left to speak for a run that is gone.
+                matches!(wait.reason, DataWaitReason::ThreadEnding).then(|| self.now + LOOK_AGAIN)
             }
         }
     }
