@@ -146,8 +146,8 @@ for line in sys.stdin:
     os.makedirs(folder + '/a/b')
     open(folder + '/a/b/c', 'w').write(line)
     block = bytearray(int(line) << 20)
-    print(found, flush=True)
-    del block";
+    del block
+    print(found, flush=True)";
 
 #[test]
 fn a_program_rests_between_requests_without_its_files_and_with_its_own_peak() {
