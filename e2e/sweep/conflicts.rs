@@ -75,7 +75,7 @@ async fn a_quota_of_one_pod_is_waited_for_and_the_run_goes_on_when_it_is_free() 
     let namespace = Namespace::new("quota").await;
     let stage = Stage::start(&namespace, script).await;
     let quota: ResourceQuota = serde_json::from_value(json!({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}},
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"}, "spec": {"hard": {"pods": "0"}},
     }))
     .expect("a quota");
     namespace.create(&quota).await;
@@ -100,6 +100,12 @@ async fn a_quota_of_one_pod_is_waited_for_and_the_run_goes_on_when_it_is_free() 
     namespace
         .wait_for("one waits for the quota", DEADLINE, waits)
         .await;
+    let room = json!({"spec": {"hard": {"pods": "1"}}});
+    namespace
+        .api::<ResourceQuota>()
+        .patch("one", &PatchParams::default(), &Patch::Merge(room))
+        .await
+        .expect("room for one Pod");
     let end = crate::end::wait(&namespace, &stage).await;
     end.assert_is(&crate::scenario::undisturbed().await.0, "a quota of one Pod");
     let asked = faults.count(&Matcher::writes().of("pods"));
