@@ -213,6 +213,27 @@ pub struct Ended {
     pub blocked_on_stdin: bool,
 }
 
+impl Ended {
+    /// The end of a call of which nothing ever ran, or nothing is known.
+    pub fn without_work(id: CallId, end: ProcessEnd, duration_ms: u64) -> Self {
+        Ended {
+            id,
+            end,
+            duration_ms,
+            peak_memory_bytes: 0,
+            cpu_ms: 0,
+            stdout: StreamEnd::default(),
+            stderr: StreamEnd::default(),
+            killed_descendants: 0,
+            tree_empty: true,
+            too_many_processes: false,
+            killed_for_memory: false,
+            stopped: false,
+            blocked_on_stdin: false,
+        }
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how")]

@@ -4,7 +4,7 @@ use crate::job::Job;
 use crate::options::Settings;
 use crate::peer::Peer;
 use crate::{environment, scratch};
-use agentrun_protocol::executor::{CallId, Ended, Exec, ProcessEnd, StartError, StreamEnd};
+use agentrun_protocol::executor::{CallId, Ended, Exec, ProcessEnd, StartError};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -109,19 +109,5 @@ pub(crate) fn not_started(id: CallId, error: StartError, message: String) -> End
 
 /// The end of a call of which nothing ever ran, or nothing is known.
 pub(crate) fn without_work(id: CallId, end: ProcessEnd, duration: Duration) -> Ended {
-    Ended {
-        id,
-        end,
-        duration_ms: crate::millis(duration),
-        peak_memory_bytes: 0,
-        cpu_ms: 0,
-        stdout: StreamEnd::default(),
-        stderr: StreamEnd::default(),
-        killed_descendants: 0,
-        tree_empty: true,
-        too_many_processes: false,
-        killed_for_memory: false,
-        stopped: false,
-        blocked_on_stdin: false,
-    }
+    Ended::without_work(id, end, crate::millis(duration))
 }

@@ -131,12 +131,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     let mut settings = Settings::default();
     let mut first = true;
     while let Some(argument) = arguments.next() {
-        let mut value = |name| {
-            arguments
-                .next()
-                .map(PathBuf::from)
-                .ok_or(UsageError::NoValue(name))
-        };
+        let mut value = |name| value_of(name, &mut arguments);
         match argument.to_str() {
             Some("install") if first => {
                 let folder = value("install")?;
@@ -161,16 +156,21 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     Ok(Command::Serve(settings))
 }
 
+fn value_of(
+    name: &'static str,
+    arguments: &mut impl Iterator<Item = OsString>,
+) -> Result<PathBuf, UsageError> {
+    arguments
+        .next()
+        .map(PathBuf::from)
+        .ok_or(UsageError::NoValue(name))
+}
+
 fn tool_options(mut arguments: impl Iterator<Item = OsString>) -> Result<(Areas, SessionFrom), UsageError> {
     let mut areas = Areas::default();
     let mut session = SessionFrom::Nowhere;
     while let Some(argument) = arguments.next() {
-        let mut value = |name| {
-            arguments
-                .next()
-                .map(PathBuf::from)
-                .ok_or(UsageError::NoValue(name))
-        };
+        let mut value = |name| value_of(name, &mut arguments);
         match argument.to_str() {
             Some("--user-data") => areas.user_data = value("--user-data")?,
             Some("--skills") => areas.skills = value("--skills")?,

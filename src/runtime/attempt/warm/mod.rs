@@ -16,7 +16,7 @@ use super::input::{Source, feed_line};
 use super::record::Record;
 use crate::executor::{Link, Lost};
 use crate::task::Task;
-use agentrun_protocol::executor::{Ended, ProcessEnd, StreamEnd};
+use agentrun_protocol::executor::{Ended, ProcessEnd};
 use agentrun_protocol::work::Warm;
 use pool::{Place, Process};
 use std::time::Duration;
@@ -135,19 +135,5 @@ fn over(ended: Ended, ended_by: Option<EndedBy>) -> Over {
 }
 
 fn nothing() -> Ended {
-    Ended {
-        id: 0,
-        end: ProcessEnd::Signalled { signal: 9 },
-        duration_ms: 0,
-        peak_memory_bytes: 0,
-        cpu_ms: 0,
-        stdout: StreamEnd::default(),
-        stderr: StreamEnd::default(),
-        killed_descendants: 0,
-        tree_empty: true,
-        too_many_processes: false,
-        killed_for_memory: false,
-        stopped: false,
-        blocked_on_stdin: false,
-    }
+    Ended::without_work(0, ProcessEnd::Signalled { signal: 9 }, 0)
 }
