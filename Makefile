@@ -12,7 +12,7 @@ export CARGO_TERM_COLOR ?= never
 export CLUSTER_CACHE ?= $(HOME)/.cache/agentrun/cluster
 JOBS ?= $(shell nproc)
 
-.PHONY: help demo test test-unit test-integration test-e2e test-skills check format lint deny generated alone generate \
+.PHONY: node help demo test test-unit test-integration test-e2e test-skills check format lint deny generated alone generate \
 	binaries images cluster install-tools bench clean
 
 help: ## What there is
@@ -23,10 +23,10 @@ demo: ## Bring a cluster up, install AgentRun, run the examples, show what they 
 
 test: test-unit test-skills test-integration test-e2e ## All tests: unit, mock, real API server, real node
 
-test-unit: ## Pure tests and tests against mock servers
+test-unit: node ## Pure tests and tests against mock servers
 	cargo test --locked --jobs $(JOBS)
 
-test-skills: ## Tests of the skills in skills/
+test-skills: node ## Tests of the skills in skills/
 	skills/test
 
 test-integration: binaries ## The operator and the charts against a real API server: crash sweep, faults, rights, upgrades
@@ -74,6 +74,9 @@ images: binaries ## All images, as OCI archives
 
 cluster: ## The programs of the test cluster (a quarter of an hour the first time)
 	e2e/cluster/cluster build
+
+node: # functions in JavaScript are tested with the real program
+	@command -v node >/dev/null || e2e/packages nodejs
 
 install-tools:
 	@e2e/packages jq lua5.1
