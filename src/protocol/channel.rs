@@ -1,6 +1,8 @@
 //! Runtime ↔ gateway: one HTTP/2 request over TLS, both bodies open, frames in both directions.
 
 use crate::Blob;
+use crate::agent::{CallPlace, Delegation, DelegationState, Spent};
+use crate::chat::{ModelAnswer, ModelFailure};
 use crate::inspection::SkillFound;
 use crate::result::AttemptResult;
 use crate::version::Version;
@@ -17,6 +19,9 @@ pub const AUDIENCE: &str = "agentrun-gateway";
 pub const IDLE_MS: u64 = 30_000;
 /// A side that has said nothing for this many milliseconds sends a ping.
 pub const PING_MS: u64 = 10_000;
+
+/// The longest request of a model in bytes of JSON (8 MiB).
+pub const MAX_MODEL_REQUEST: usize = 8 << 20;
 
 /// What a runtime says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +76,38 @@ pub enum ToGateway {
         /// What was found.
         found: SkillFound,
     },
+    /// A piece of a [`crate::chat::ModelRequest`] as JSON, in order; images make it longer than a message. Asked again
+    /// after a reconnect, as long as no answer came.
+    ModelCall {
+        /// The attempt that asks.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// Number of the call, new for every request of the attempt.
+        call: u64,
+        /// No piece follows.
+        last: bool,
+        /// The bytes, at most [`crate::frame::MAX_BLOB`]; [`MAX_MODEL_REQUEST`] in all.
+        data: Blob,
+        /// What the agent had used before.
+        spent: Spent,
+    },
+    /// The answer is not wanted any more.
+    ModelCancel {
+        /// The attempt that asked.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// Number of the call.
+        call: u64,
+    },
+    /// Asks for the delegates of one turn, or how they are: said again after a reconnect until all have ended. Each is
+    /// answered by [`ToRuntime::Delegated`], at once and whenever its state changes.
+    Delegate {
+        /// The attempt that delegates.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// What it delegates.
+        delegations: Vec<Delegation>,
+    },
     /// Asks for the content with this digest (of an assignment's file or skill).
     Get {
         /// Lower-case hexadecimal SHA-256.
@@ -108,6 +145,37 @@ pub enum ToRuntime {
         sha256: String,
         /// What was found instead.
         message: String,
+    },
+    /// A piece of the text that a model is writing, for those who follow; what counts is the answer.
+    ModelText {
+        /// The attempt that asked.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// Number of the call.
+        call: u64,
+        /// What comes next.
+        text: String,
+    },
+    /// The answer to a model call, or why there is none.
+    ModelAnswer {
+        /// The attempt that asked.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// Number of the call.
+        call: u64,
+        /// The answer.
+        answer: Result<Box<ModelAnswer>, ModelFailure>,
+    },
+    /// Where a delegation stands.
+    Delegated {
+        /// The attempt that delegated.
+        #[serde(flatten)]
+        id: AttemptId,
+        /// Which delegation.
+        #[serde(flatten)]
+        at: CallPlace,
+        /// Its state.
+        delegation: DelegationState,
     },
     /// The end of the attempt is stored, or of no interest any more.
     Ack(AttemptId),

@@ -4,8 +4,10 @@
 //! [`frame::MAX_FRAME`], and one JSON object tagged `type`. This room has no logic beyond encoding;
 //! what a message means for a run is decided in `agentrun-core`.
 
+pub mod agent;
 pub mod blob;
 pub mod channel;
+pub mod chat;
 pub mod environment;
 pub mod executor;
 pub mod exit;

@@ -1,5 +1,6 @@
 //! How one attempt ended, as the runtime saw it.
 
+use crate::agent::AgentFacts;
 use crate::probe::Isolation;
 use crate::work::FileRef;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct AttemptResult {
     pub timing: Timing,
     /// What it used.
     pub usage: Usage,
+    /// How an agent went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentFacts>,
     /// What the isolation probe of this Pod found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,

@@ -1,5 +1,6 @@
 //! What the gateway hands to a runtime: one attempt of one sub-task.
 
+use crate::agent::AgentTerms;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -107,6 +108,8 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         working_dir: Option<String>,
     },
+    /// An agent: a model that works in a loop with tools.
+    Agent(Box<AgentTerms>),
 }
 
 /// Processes that serve many calls: one JSON line in, one JSON line out.

@@ -138,6 +138,11 @@ impl Dialogue {
             }
             ToGateway::Skill { id, found } => self.inspected(id, found),
             ToGateway::Get { sha256 } => self.get(sha256).await?,
+            ToGateway::ModelCall { id, .. }
+            | ToGateway::ModelCancel { id, .. }
+            | ToGateway::Delegate { id, .. } => {
+                self.check(id);
+            }
         }
         Ok(())
     }

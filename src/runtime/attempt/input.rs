@@ -51,7 +51,7 @@ pub(super) enum Source {
 pub(super) fn open(work: &Work, input: Option<&Input>, folders: &Folders) -> Result<Source, InputError> {
     match (input, work) {
         (None, Work::Function { .. }) => Ok(Source::Bytes(b"null".to_vec())),
-        (None, Work::Command { .. }) => Ok(Source::Bytes(Vec::new())),
+        (None, Work::Command { .. } | Work::Agent(_)) => Ok(Source::Bytes(Vec::new())),
         (Some(Input::Inline { value }), _) => Ok(Source::Bytes(serde_json::to_vec(value)?)),
         (Some(Input::File { path }), _) => user_file(path, folders).map(Source::File),
         (Some(Input::Stored { file }), _) => stored(file, &folders.state).map(Source::File),

@@ -80,7 +80,7 @@ pub(super) fn judge(
             kept: &kept,
             total: record.stdout.total(),
         },
-        Work::Command { .. } => Delivery::File {
+        Work::Command { .. } | Work::Agent(_) => Delivery::File {
             file: over
                 .output_file
                 .as_ref()

@@ -48,6 +48,12 @@ pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolder
             let cwd = working_dir.clone().unwrap_or_else(workspace);
             (argv.clone(), cwd, FileAccess::Write)
         }
+        // An agent is no program: its tools are.
+        Work::Agent(_) => (
+            Vec::new(),
+            format!("{}/workspace", seen.user_data),
+            FileAccess::Write,
+        ),
     };
     Exec {
         id: 0,

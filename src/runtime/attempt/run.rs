@@ -367,6 +367,7 @@ fn empty() -> AttemptResult {
         acceptance: Vec::new(),
         timing: Timing::default(),
         usage: Usage::default(),
+        agent: None,
         isolation: None,
         process_tree_empty: false,
     }

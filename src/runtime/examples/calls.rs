@@ -203,7 +203,7 @@ impl Driver {
         };
         let mut limits = match work {
             Work::Function { .. } => Limits::FUNCTION,
-            Work::Command { .. } => Limits::COMMAND,
+            Work::Command { .. } | Work::Agent(_) => Limits::COMMAND,
         };
         limits.open_files = measure.open_files.unwrap_or(limits.open_files);
         let env = std::env::var("PATH").map(|path| BTreeMap::from([("PATH", path)]));

@@ -152,7 +152,7 @@ pub(crate) fn id() -> AttemptId {
 pub(crate) fn assignment(work: Work) -> Assignment {
     let limits = match work {
         Work::Function { .. } => Limits::FUNCTION,
-        Work::Command { .. } => Limits::COMMAND,
+        Work::Command { .. } | Work::Agent(_) => Limits::COMMAND,
     };
     Assignment {
         id: id(),
