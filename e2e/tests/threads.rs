@@ -17,7 +17,7 @@ pub async fn runs_of_a_thread_take_turns_and_share_its_files(world: World) {
             "one",
             &on_thread(
                 "",
-                &sh("sleep 15; echo one > page; mkdir -p /mnt/user-data/outputs"),
+                &sh("sleep 30; echo one > page; mkdir -p /mnt/user-data/outputs"),
             ),
         )
         .await;
@@ -25,9 +25,7 @@ pub async fn runs_of_a_thread_take_turns_and_share_its_files(world: World) {
     world
         .start("two", &on_thread("", &python("put(open('page').read())")))
         .await;
-    world
-        .start("three", &on_thread("", &python("put(open('page').read())")))
-        .await;
+    // Before there is a third, which may come to stand between the two.
     world
         .when("two", MINUTE, "it waits for the thread", |status| {
             let reason = status.reason.as_deref() == Some("ThreadBusy");
@@ -37,6 +35,9 @@ pub async fn runs_of_a_thread_take_turns_and_share_its_files(world: World) {
                     .as_ref()
                     .is_some_and(|text| text.contains("one"))
         })
+        .await;
+    world
+        .start("three", &on_thread("", &python("put(open('page').read())")))
         .await;
     world.finished("one").await.succeeded();
     let two = world.finished("two").await;

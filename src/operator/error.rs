@@ -1,6 +1,8 @@
 //! Why a reconcile did not come to its end. Waiting is no error: it is data in a status.
 
 use agentrun_api::ProgressingReason;
+use kube::core::Status;
+use kube::core::response::StatusDetails;
 use std::time::Duration;
 
 /// A reconcile that has to be repeated.
@@ -81,8 +83,7 @@ impl From<kube::Error> for ReconcileError {
         let kube::Error::Api(status) = &error else {
             return Self::Api(error);
         };
-        let test_failed = status.code == 422 && status.message.contains("test");
-        if status.code == 409 && status.reason != "AlreadyExists" || test_failed {
+        if status.code == 409 && status.reason != "AlreadyExists" || test_failed(status) {
             return Self::Conflict;
         }
         if let Some(message) = exceeded_quota(&error) {
@@ -93,6 +94,13 @@ impl From<kube::Error> for ReconcileError {
         }
         Self::Api(error)
     }
+}
+
+/// Whether the `test` of a JSON patch failed. The answer has the code of an invalid object, a text that names nothing,
+/// and, unlike that, no kind in its details (seen on v1.37: `NewGenericServerResponse` of apimachinery).
+fn test_failed(status: &Status) -> bool {
+    let names_kind = |details: &StatusDetails| !details.kind.is_empty();
+    status.code == 422 && !status.details.as_ref().is_some_and(names_kind)
 }
 
 /// Whether a write was refused since the namespace is being deleted.
@@ -129,7 +137,6 @@ pub fn already_exists(error: &kube::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
 
     fn api(code: u16, reason: &str, message: &str) -> ReconcileError {
         let status = Status {
@@ -155,5 +162,32 @@ mod tests {
         assert_eq!(obstacle(webhook), Some(ProgressingReason::Refused));
         assert_eq!(obstacle(api(409, "Conflict", "")), None);
         assert_eq!(obstacle(api(500, "InternalError", "")), None);
+    }
+
+    #[test]
+    fn a_failed_test_of_a_patch_is_a_conflict_and_an_invalid_object_is_an_obstacle() {
+        let message = "the server rejected our request due to an error in our request";
+        let answer = |kind: &str| {
+            let details = StatusDetails {
+                name: String::new(),
+                group: String::new(),
+                kind: kind.to_owned(),
+                uid: String::new(),
+                causes: Vec::new(),
+                retry_after_seconds: 0,
+            };
+            let status = Status {
+                code: 422,
+                reason: "Invalid".to_owned(),
+                message: message.to_owned(),
+                details: Some(details),
+                ..Status::default()
+            };
+            ReconcileError::from(kube::Error::Api(Box::new(status)))
+        };
+        assert!(matches!(answer(""), ReconcileError::Conflict));
+        let invalid = answer("AgentRun");
+        let refused = (ProgressingReason::Refused, message.to_owned());
+        assert_eq!(invalid.obstacle(), Some(refused));
     }
 }

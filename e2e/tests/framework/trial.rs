@@ -11,9 +11,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::RwLock;
 
-/// The most that one test may take, whatever it waits for.
-const BOUND: Duration = Duration::from_mins(4);
-
 /// Whether a test shares the cluster with others while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -21,6 +18,16 @@ pub enum Mode {
     Together,
     /// With no other test, since it disturbs the control plane.
     Alone,
+}
+
+impl Mode {
+    /// The most that one test may take, whatever it waits for. What has the cluster for itself also loads it most.
+    fn bound(self) -> Duration {
+        match self {
+            Mode::Together => Duration::from_mins(4),
+            Mode::Alone => Duration::from_mins(10),
+        }
+    }
 }
 
 type Body = fn(World) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -48,27 +55,28 @@ pub fn trial(mode: Mode, module: &str, test: &str, body: Body) -> Trial {
         match mode {
             Mode::Together => runtime().block_on(async {
                 let _shared = CLUSTER_USE.read().await;
-                run(cluster, &short, body).await
+                run(cluster, &short, mode.bound(), body).await
             }),
             Mode::Alone => runtime().block_on(async {
                 let _alone = CLUSTER_USE.write().await;
-                run(cluster, &short, body).await
+                run(cluster, &short, mode.bound(), body).await
             }),
         }
     })
 }
 
-async fn run(cluster: &Cluster, name: &str, body: Body) -> Result<(), Failed> {
+async fn run(cluster: &Cluster, name: &str, bound: Duration, body: Body) -> Result<(), Failed> {
     let world = World::create(cluster, name).await?;
-    let bounded = tokio::time::timeout(BOUND, body(world.clone()));
+    let bounded = tokio::time::timeout(bound, body(world.clone()));
     let ended = AssertUnwindSafe(bounded).catch_unwind().await;
     let failure = match ended {
         Ok(Ok(())) => None,
-        Ok(Err(_)) => Some(format!("the test did not end within {BOUND:?}")),
+        Ok(Err(_)) => Some(format!("the test did not end within {bound:?}")),
         Err(panic) => Some(text_of(panic.as_ref())),
     };
     let report = match failure {
-        Some(failure) => Some(format!("{failure}\n{}", world.dump().await)),
+        // Said twice: who reads only the end of a long log finds it there.
+        Some(failure) => Some(format!("{failure}\n{}\n{name}: {failure}", world.dump().await)),
         None => None,
     };
     let gone = world.remove().await;

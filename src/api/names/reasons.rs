@@ -4,10 +4,10 @@ use std::{fmt, str::FromStr};
 
 /// An enumeration of reasons whose text is the variant's name, unless another one is given.
 macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $meaning:literal])+ $variant:ident),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$vmeta])* $variant),+ }
+        pub enum $name { $($(#[doc = $meaning])+ $variant),+ }
 
         impl $name {
             /// Every reason, in the order of declaration.
@@ -16,6 +16,11 @@ macro_rules! reasons {
             /// The word that stands in the object.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant)),+ }
+            }
+
+            /// What it means, for people.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($meaning),+).trim()),+ }
             }
         }
 

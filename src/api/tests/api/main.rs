@@ -5,4 +5,6 @@ mod crds;
 #[cfg(test)]
 mod manifests;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod rules;
