@@ -323,6 +323,20 @@ reasons! {
         TooManyProcesses,
         /// Its program could not be started.
         StartFailed,
+        /// No Model serves the agent's role, or more than one.
+        NoModel,
+        /// The model's endpoint does not take the key, or the key cannot be read.
+        ModelAuthFailed,
+        /// The model's endpoint does not answer, or has taken no request for as long as we ask.
+        ModelUnavailable,
+        /// The model's endpoint refuses the request.
+        ModelRefused,
+        /// What the model says is of no use.
+        ModelBadAnswer,
+        /// The agent's conversation is longer than its model reads, and could not be shortened.
+        ContextTooLong,
+        /// The run's tokens or money were used up before there was an answer.
+        BudgetExceeded,
     }
 }
 

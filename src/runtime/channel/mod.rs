@@ -4,10 +4,12 @@
 mod backoff;
 mod connect;
 mod outbox;
+mod questions;
 mod run;
 mod session;
 mod tls;
 
-pub use outbox::{FetchError, Outbox};
+pub use outbox::{Delegates, FetchError, Outbox};
+pub use questions::{Answered, ModelQuestion};
 pub use run::{Event, run};
 pub use tls::{TlsError, Trust, trust};

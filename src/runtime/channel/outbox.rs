@@ -1,11 +1,14 @@
 //! What the runtime has to say, whether or not a connection is there.
 
+use super::questions::{Answered, ModelQuestion, Questions};
 use crate::lock::lock;
+use agentrun_protocol::agent::{CallPlace, Delegation, DelegationState};
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
+use agentrun_protocol::chat::{ModelFailure, ModelFailureCode};
 use agentrun_protocol::work::{AttemptId, FileRef};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Messages that may be lost and wait for the network; the oldest goes first when more come.
 const PASSING: usize = 64;
@@ -61,6 +64,46 @@ struct State {
     /// Ends of attempts, in order, until they are acknowledged.
     ends: Vec<(AttemptId, ToGateway)>,
     fetches: HashMap<String, Fetch>,
+    questions: Questions,
+}
+
+/// The delegates of one turn. Dropping it ends no delegate; nobody hears of them any more.
+#[derive(Debug)]
+pub struct Delegates {
+    outbox: Outbox,
+    id: AttemptId,
+    turn: u32,
+    ends: mpsc::UnboundedReceiver<(CallPlace, DelegationState)>,
+}
+
+impl Delegates {
+    /// The next one that is refused or has ended; `None` when there is none left. May be dropped and called again.
+    pub async fn next(&mut self) -> Option<(CallPlace, DelegationState)> {
+        self.ends.recv().await
+    }
+}
+
+impl Drop for Delegates {
+    fn drop(&mut self) {
+        lock(&self.outbox.state).questions.forget(&self.id, self.turn);
+    }
+}
+
+/// A model call that waits for its answer; dropping it tells the gateway that the answer is not wanted any more.
+struct Asked<'a> {
+    outbox: &'a Outbox,
+    id: AttemptId,
+    call: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let (id, call) = (self.id.clone(), self.call);
+        let was_open = lock(&self.outbox.state).questions.withdraw(&id, call);
+        if was_open {
+            self.outbox.say(ToGateway::ModelCancel { id, call });
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -141,12 +184,45 @@ impl Outbox {
             .unwrap_or_else(|_| Err(FetchError::Missing("the request was dropped".to_owned())))
     }
 
+    /// Asks a model and waits for the answer, through all reconnects. Dropping the future withdraws the question.
+    pub async fn ask(&self, question: ModelQuestion) -> Answered {
+        let (sender, receiver) = oneshot::channel();
+        let _asked = Asked {
+            outbox: self,
+            id: question.id.clone(),
+            call: question.call,
+        };
+        lock(&self.state).questions.ask(question, sender);
+        self.changed.notify_one();
+        receiver.await.unwrap_or_else(|_| {
+            Err(ModelFailure {
+                code: ModelFailureCode::Unreachable,
+                message: "the question was dropped".to_owned(),
+            })
+        })
+    }
+
+    /// Delegates the work of one turn of attempt `id`.
+    pub fn delegate(&self, id: AttemptId, turn: u32, delegations: Vec<Delegation>) -> Delegates {
+        let ends = lock(&self.state)
+            .questions
+            .delegate(id.clone(), turn, delegations);
+        self.changed.notify_one();
+        Delegates {
+            outbox: self.clone(),
+            id,
+            turn,
+            ends,
+        }
+    }
+
     /// Begins a session: all that must not be lost is to be said again.
     pub(super) fn open(&self) {
         let mut state = lock(&self.state);
         state.open = true;
         state.assigned = false;
         state.passing = state.ends.iter().map(|(_, message)| message.clone()).collect();
+        state.questions.again();
         drop(state);
         self.changed.notify_one();
     }
@@ -162,14 +238,14 @@ impl Outbox {
     pub(super) async fn next(&self) -> ToGateway {
         loop {
             let change = self.changed.notified();
-            if let Some(message) = lock(&self.state).passing.pop_front() {
+            if let Some(message) = lock(&self.state).next() {
                 return message;
             }
             change.await;
         }
     }
 
-    /// Takes what the gateway says about contents and ends; gives back what is for others.
+    /// Takes what the gateway says about contents, ends and questions; gives back what is for others.
     pub(super) fn take(&self, message: ToRuntime) -> Option<ToRuntime> {
         match message {
             ToRuntime::Ack(id) => {
@@ -187,6 +263,12 @@ impl Outbox {
             ToRuntime::Missing { sha256, message } => {
                 lock(&self.state).finish(&sha256, &Err(FetchError::Missing(message)));
             }
+            ToRuntime::ModelAnswer { id, call, answer } => {
+                lock(&self.state).questions.answered(&id, call, answer);
+            }
+            ToRuntime::Delegated { id, at, delegation } => {
+                lock(&self.state).questions.delegated(&id, at, delegation);
+            }
             assignment @ ToRuntime::Assign(_) => {
                 lock(&self.state).ask_again();
                 self.changed.notify_one();
@@ -199,6 +281,12 @@ impl Outbox {
 }
 
 impl State {
+    /// Questions come after all else: they are long and can wait.
+    fn next(&mut self) -> Option<ToGateway> {
+        let passing = self.passing.pop_front();
+        passing.or_else(|| self.questions.next())
+    }
+
     fn pass(&mut self, message: ToGateway) {
         if !self.open {
             return;

@@ -166,3 +166,57 @@ fn an_attempt_runs_from_when_it_is_taken_until_its_end_is_posted() {
     outbox.post(id(1), ToGateway::Ping);
     assert_eq!(outbox.running(), None);
 }
+
+fn question() -> ModelQuestion {
+    ModelQuestion {
+        id: id(1),
+        call: 3,
+        request: b"{}".to_vec().into(),
+        spent: agentrun_protocol::agent::Spent::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_question_whose_asker_has_gone_is_withdrawn() {
+    let outbox = Outbox::default();
+    outbox.open();
+    let asking = tokio::spawn({
+        let outbox = outbox.clone();
+        async move { outbox.ask(question()).await }
+    });
+    assert!(matches!(
+        outbox.next().await,
+        ToGateway::ModelCall { call: 3, .. }
+    ));
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    let cancel = ToGateway::ModelCancel { id: id(1), call: 3 };
+    assert_eq!(outbox.next().await, cancel);
+    outbox.open();
+    assert!(lock(&outbox.state).next().is_none());
+}
+
+#[tokio::test]
+async fn an_end_is_said_before_a_long_question() {
+    let outbox = Outbox::default();
+    outbox.open();
+    let asking = tokio::spawn({
+        let outbox = outbox.clone();
+        async move { outbox.ask(question()).await }
+    });
+    tokio::task::yield_now().await;
+    outbox.post(id(1), ToGateway::Ping);
+    assert_eq!(outbox.next().await, ToGateway::Ping);
+    assert!(matches!(outbox.next().await, ToGateway::ModelCall { .. }));
+    let failure = ModelFailure {
+        code: ModelFailureCode::NoModel,
+        message: "none".to_owned(),
+    };
+    let answer = ToRuntime::ModelAnswer {
+        id: id(1),
+        call: 3,
+        answer: Err(failure.clone()),
+    };
+    assert_eq!(outbox.take(answer), None);
+    assert_eq!(asking.await.unwrap(), Err(failure));
+}

@@ -6,4 +6,4 @@ mod tool;
 
 pub use accept::{AcceptError, accept, bind};
 pub use link::{Call, CallEvent, Link, Lost, Stdin};
-pub use tool::{ShellTerms, ToolFailure, Toolbox};
+pub use tool::{Ran, ShellTerms, ToolFailure, Toolbox};

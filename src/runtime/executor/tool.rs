@@ -60,6 +60,32 @@ pub enum ToolFailure {
     Evidence(#[source] io::Error),
 }
 
+/// What the calls of a toolbox have used together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Peak resident memory of the largest process, in bytes.
+    pub peak_memory_bytes: u64,
+    /// User and system time, in milliseconds.
+    pub cpu_ms: u64,
+    /// The executor saw no descendant of any call any more.
+    pub tree_empty: bool,
+}
+
+impl Ran {
+    fn add(&mut self, ended: &Ended) {
+        self.peak_memory_bytes = self.peak_memory_bytes.max(ended.peak_memory_bytes);
+        self.cpu_ms = self.cpu_ms.saturating_add(ended.cpu_ms);
+        self.tree_empty &= ended.tree_empty;
+    }
+}
+
+/// How long a call may take.
+struct Bound<S> {
+    within: Duration,
+    /// Gives the time between the two signals when the call is to be ended before that.
+    stopped: S,
+}
+
 /// The tools of one conversation, and what it has seen.
 #[derive(Debug)]
 pub struct Toolbox {
@@ -68,6 +94,7 @@ pub struct Toolbox {
     terms: ShellTerms,
     session: Session,
     log: CallLog,
+    ran: Ran,
 }
 
 impl Toolbox {
@@ -80,7 +107,17 @@ impl Toolbox {
             terms,
             session,
             log,
+            ran: Ran {
+                peak_memory_bytes: 0,
+                cpu_ms: 0,
+                tree_empty: true,
+            },
         }
+    }
+
+    /// What its calls have used so far.
+    pub fn ran(&self) -> Ran {
+        self.ran
     }
 
     /// What the conversation has seen so far.
@@ -96,15 +133,28 @@ impl Toolbox {
         arguments: &str,
         within: Duration,
     ) -> Result<ToolOutput, ToolFailure> {
+        self.call_until(tool, arguments, within, std::future::pending())
+            .await
+    }
+
+    /// The same; ends the call too when `stopped` gives the time between the two signals.
+    pub async fn call_until(
+        &mut self,
+        tool: ToolName,
+        arguments: &str,
+        within: Duration,
+        stopped: impl Future<Output = Duration>,
+    ) -> Result<ToolOutput, ToolFailure> {
         let began = Instant::now();
+        let bound = Bound { within, stopped };
         let output = if arguments.len() > MAX_ARGUMENTS {
             let found = arguments.len();
             let text = format!("the arguments have {found} bytes, at most {MAX_ARGUMENTS} are allowed");
             refusal("arguments", text)
         } else if tool == ToolName::Bash {
-            self.shell(arguments, within).await?
+            self.shell(arguments, bound).await?
         } else {
-            self.file_tool(tool, arguments, within).await?
+            self.file_tool(tool, arguments, bound).await?
         };
         self.session.remember(output.seen.iter().cloned());
         let record = CallRecord {
@@ -121,7 +171,16 @@ impl Toolbox {
         Ok(output)
     }
 
-    async fn file_tool(&self, tool: ToolName, arguments: &str, within: Duration) -> Result<ToolOutput, Lost> {
+    async fn file_tool(
+        &mut self,
+        tool: ToolName,
+        arguments: &str,
+        bound: Bound<impl Future<Output = Duration>>,
+    ) -> Result<ToolOutput, Lost> {
+        let bound = Bound {
+            within: bound.within.min(FILE_TOOL_TIME),
+            ..bound
+        };
         let exec = Exec {
             access: FileAccess::Write,
             limits: FILE_TOOL,
@@ -129,19 +188,14 @@ impl Toolbox {
             ..self.exec(&["tool", tool.as_str(), "--session-on-stdin"])
         };
         let mut stdout = Vec::new();
-        let over = run(
-            &self.link,
-            exec,
-            self.stdin(arguments),
-            within.min(FILE_TOOL_TIME),
-            |stream, data| {
-                // The executor was told to send no more than this.
-                if stream == Stream::Stdout && stdout.len() + data.len() <= MAX_OUTPUT {
-                    stdout.extend_from_slice(data);
-                }
-            },
-        )
+        let over = run(&self.link, exec, self.stdin(arguments), bound, |stream, data| {
+            // The executor was told to send no more than this.
+            if stream == Stream::Stdout && stdout.len() + data.len() <= MAX_OUTPUT {
+                stdout.extend_from_slice(data);
+            }
+        })
         .await?;
+        self.ran.add(&over.ended);
         if over.timed_out {
             let text = format!("{tool} took longer than it may; ask for less at once, or use bash");
             return Ok(refusal("timeout", text));
@@ -149,7 +203,11 @@ impl Toolbox {
         Ok(understand(tool, &stdout, &over.ended))
     }
 
-    async fn shell(&mut self, arguments: &str, within: Duration) -> Result<ToolOutput, Lost> {
+    async fn shell(
+        &mut self,
+        arguments: &str,
+        bound: Bound<impl Future<Output = Duration>>,
+    ) -> Result<ToolOutput, Lost> {
         let shell = match Shell::parse(arguments.as_bytes()) {
             Ok(shell) => shell,
             Err(error) => return Ok(refusal(error.code(), error.to_string())),
@@ -163,17 +221,16 @@ impl Toolbox {
             io_files: true,
             ..self.exec(&["shell"])
         };
+        let bound = Bound {
+            within: bound.within.min(shell.time),
+            ..bound
+        };
         let mut recorder = Recorder::default();
-        let over = run(
-            &self.link,
-            exec,
-            self.stdin(arguments),
-            shell.time.min(within),
-            |_, data| {
-                recorder.push(data);
-            },
-        )
+        let over = run(&self.link, exec, self.stdin(arguments), bound, |_, data| {
+            recorder.push(data);
+        })
         .await?;
+        self.ran.add(&over.ended);
         recorder.skip_to(over.ended.stdout.total, &over.ended.stdout.tail.0);
         let roots = Roots::new(&self.seen.user_data, &self.seen.skills);
         let whereabouts = Whereabouts::parse(&over.output_file, &roots);
@@ -259,14 +316,15 @@ async fn run(
     link: &Link,
     exec: Exec,
     stdin: Vec<u8>,
-    within: Duration,
+    bound: Bound<impl Future<Output = Duration>>,
     mut take: impl FnMut(Stream, &[u8]),
 ) -> Result<Over, Lost> {
     let mut call = link.call(exec).await?;
     let to = call.stdin();
     let _feeder = Task::spawn(async move { to.write_all(&stdin).await });
-    let mut deadline = Instant::now() + within;
-    let mut timed_out = false;
+    let mut stopped = std::pin::pin!(bound.stopped);
+    let mut deadline = Instant::now() + bound.within;
+    let (mut is_ending, mut timed_out) = (false, false);
     let mut output_file = Vec::new();
     loop {
         tokio::select! {
@@ -281,19 +339,23 @@ async fn run(
                 CallEvent::Ended(ended) => return Ok(Over { ended, output_file, timed_out }),
             },
             () = sleep_until(deadline) => {
-                deadline = end(&call, timed_out).await?;
-                timed_out = true;
+                if is_ending {
+                    tracing::error!("the executor does not say that a tool is over");
+                    return Err(Lost);
+                }
+                deadline = end(&call, GRACE).await?;
+                (is_ending, timed_out) = (true, true);
+            }
+            grace = &mut stopped, if !is_ending => {
+                deadline = end(&call, grace).await?;
+                is_ending = true;
             }
         }
     }
 }
 
-/// Ends a call at its limit; gives when the executor must have said that it is over.
-async fn end(call: &Call, again: bool) -> Result<Instant, Lost> {
-    if again {
-        tracing::error!("the executor does not say that a tool is over");
-        return Err(Lost);
-    }
-    call.kill(GRACE).await?;
-    Ok(Instant::now() + GRACE + LAST_WORD)
+/// Ends a call; gives when the executor must have said that it is over.
+async fn end(call: &Call, grace: Duration) -> Result<Instant, Lost> {
+    call.kill(grace).await?;
+    Ok(Instant::now() + grace + LAST_WORD)
 }

@@ -178,6 +178,27 @@ async fn a_shell_ends_at_its_limit_with_all_that_it_started() {
     assert!(record.duration_ms < 30_000);
 }
 
+#[tokio::test]
+async fn a_shell_ends_when_it_is_told_to_and_leaves_nothing_behind() {
+    let mut tools = Tools::start().await;
+    let begun = tools.world.path("data/workspace/begun");
+    let arguments = json!({"command": "touch begun; sleep 300 & sleep 300"}).to_string();
+    let told = async {
+        while !begun.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Duration::from_millis(100)
+    };
+    let call = tools.toolbox.call_until(ToolName::Bash, &arguments, LONG, told);
+    let output = call.await.unwrap();
+    let Facts::Bash(record) = &output.facts else {
+        panic!("{}", output.text);
+    };
+    assert_eq!((record.signal, record.timed_out), (Some(15), false));
+    assert!(tools.toolbox.ran().tree_empty);
+    assert!(tools.toolbox.ran().peak_memory_bytes > 0);
+}
+
 // F056, F057
 #[tokio::test]
 async fn a_flood_is_counted_and_both_its_ends_are_kept() {
