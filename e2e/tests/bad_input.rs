@@ -37,7 +37,9 @@ fn cases() -> Vec<(&'static str, String, &'static str)> {
         ("no-network", with("sandbox: {egress: [{name: e, cidr: example.com, port: 1}]}"), "cidr"),
         ("metadata", with("sandbox: {egress: [{name: e, cidr: 169.254.169.254/32, port: 80}]}"), "egress[e].cidr"), // F105
         ("bad-thread", with("userData: {thread: a/b}"), "thread"),
-        ("agents-later", "goal: do something".into(), "goal"),
+        ("approvals-later", "goal: x\napproval: {plan: true}".into(), "approval"),
+        ("no-such-tool", "goal: x\nlead: {tools: [fly]}".into(), "lead.tools"),
+        ("task-of-the-lead", format!("goal: x\n{}", TASK.replace("name: a", "name: lead")), "lead"),
     ]
 }
 

@@ -40,6 +40,13 @@ use crate::{
         description = "What it waits for, or why it ended"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Delegated",
+        type_ = "integer",
+        json_path = ".status.delegation.used",
+        priority = 1
+    ),
+    printcolumn(name = "Cost", type_ = "string", json_path = ".status.usage.cost", priority = 1),
     printcolumn(name = "Waiting", type_ = "string", json_path = ".status.waitingFor", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]

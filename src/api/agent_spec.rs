@@ -18,12 +18,15 @@ pub struct AgentSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub model: Option<String>,
-    /// Names of the tools it has, for example `bash` and `read_file`. An empty list gives it none. Default: the
-    /// tools of its type.
+    /// Names of the tools it has: `bash`, `ls`, `read_file`, `write_file`, `str_replace`, `glob`, `grep`, `view_image`,
+    /// `present_files`, `write_todos` and `task`, which delegates. An empty list gives it none. An agent with Skills has
+    /// `skill` besides. Default: the tools of its type, and for a lead all; `task` only where `delegation.maxDepth`
+    /// leaves room.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)), extend("x-kubernetes-list-type" = "set"))]
     pub tools: Option<Vec<String>>,
-    /// Names of the Skills it may use. An empty list gives it none. Default: none.
+    /// Names of the Skills it may use. An empty list gives it none. Default: none; a delegate has those of the agent
+    /// that asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub skills: Option<Vec<String>>,

@@ -1,5 +1,7 @@
 //! SubTask: one piece of work with its own sandbox, limits, outcome and verdict.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -23,8 +25,8 @@ use crate::{
     namespaced,
     status = "SubTaskStatus",
     derive = "PartialEq",
-    doc = "SubTask is one piece of an AgentRun's work with its own sandbox, limits, outcome and verdict. The operator \\
-           makes them; deleting one of a live run cancels it.",
+    doc = "SubTask is one piece of an AgentRun's work with its own sandbox, limits, outcome and verdict. The operator \
+           makes them, and the gateway those that an agent delegates; deleting one of a live run cancels it.",
     validation = rules::outcome_is_final(),
     printcolumn(name = "Run", type_ = "string", json_path = ".spec.runRef.name"),
     printcolumn(name = "Task", type_ = "string", json_path = ".spec.task"),
@@ -38,6 +40,9 @@ use crate::{
     ),
     printcolumn(name = "Attempt", type_ = "integer", json_path = ".status.attempt"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Role", type_ = "string", json_path = ".spec.role", priority = 1),
+    printcolumn(name = "Stopped", type_ = "string", json_path = ".status.stopReason", priority = 1),
+    printcolumn(name = "Tokens", type_ = "integer", json_path = ".status.usage.tokens", priority = 1),
     printcolumn(name = "Waiting", type_ = "string", json_path = ".status.waitingFor", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
@@ -303,6 +308,10 @@ pub struct SubTaskUsage {
     /// Tokens of its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<i64>,
+    /// The same by the role that used them: summaries of an agent's conversation are made by another one than its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "common::tokens_by_role")]
+    pub tokens_by_role: BTreeMap<String, i64>,
     /// What those cost, as a decimal in the Model's currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]

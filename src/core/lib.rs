@@ -1,6 +1,7 @@
 //! Pure decisions: plans, settlement, leases, names, expressions; no clock, no client, no file system
 
 pub mod acceptance;
+pub mod agents;
 pub mod backoff;
 pub mod conditions;
 pub mod contract;

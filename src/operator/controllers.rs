@@ -6,8 +6,9 @@ use crate::error::ReconcileError;
 use crate::world::{Installation, Memory, World};
 use crate::{housekeeping, run, skill, subtask, thread};
 use agentrun_api::names::labels;
-use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask, Thread};
+use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask, Thread};
 use agentrun_core::names::thread_name;
+use agentrun_core::plan::delegates;
 use agentrun_core::plan::run::has_lease;
 use futures::channel::mpsc;
 use futures::{FutureExt as _, StreamExt as _};
@@ -61,11 +62,12 @@ pub async fn work(
     stop: CancellationToken,
 ) {
     let (runs, runs_writer) = Cache::<AgentRun>::new(index_run);
-    let (subtasks, subtasks_writer) = Cache::<SubTask>::new(|child| vec![child.spec.run_ref.uid.clone()]);
+    let (subtasks, subtasks_writer) = Cache::<SubTask>::new(index_subtask);
     let (pods, pods_writer) = Cache::<Pod>::new(index_pod);
     let (threads, threads_writer) = Cache::<Thread>::new(index_thread);
     let (skills, skills_writer) = Cache::<Skill>::new(|_| Vec::new());
     let (pools, pools_writer) = Cache::<SandboxPool>::new(|_| Vec::new());
+    let (models, models_writer) = Cache::<Model>::new(|model| model.namespace().into_iter().collect());
     let (claims, claims_writer) = Cache::<PersistentVolumeClaim>::new(|_| Vec::new());
     let (nodes, nodes_writer) = Cache::<Node>::new(|_| Vec::new());
     let world = Arc::new(World {
@@ -76,6 +78,7 @@ pub async fn work(
         threads: threads.clone(),
         skills: skills.clone(),
         pools: pools.clone(),
+        models: models.clone(),
         claims: claims.clone(),
         nodes: nodes.clone(),
         installation,
@@ -117,6 +120,7 @@ pub async fn work(
                     subtask_queue.wake(&namespace, &parent.name);
                 }
                 run_queue.wake(&namespace, &object.spec.run_ref.name);
+                wake_waiting_delegates(object, &world, &subtask_queue);
                 wake_thread_of_subtask(object, &world, &thread_queue);
             },
         )
@@ -179,6 +183,18 @@ pub async fn work(
         )
         .boxed(),
         fill(
+            "models",
+            operator.looked_after(),
+            None,
+            models,
+            models_writer,
+            watches.clone(),
+            |object| {
+                wake_unadmitted(&world, &object.namespace().unwrap_or_default(), &run_queue);
+            },
+        )
+        .boxed(),
+        fill(
             "persistentvolumeclaims",
             operator.looked_after(),
             managed,
@@ -215,6 +231,7 @@ pub async fn work(
         let _ = threads.store().wait_until_ready().await;
         let _ = skills.store().wait_until_ready().await;
         let _ = world.pools.store().wait_until_ready().await;
+        let _ = world.models.store().wait_until_ready().await;
         let _ = world.claims.store().wait_until_ready().await;
         let _ = world.nodes.store().wait_until_ready().await;
     };
@@ -269,6 +286,20 @@ fn index_run(run: &AgentRun) -> Vec<String> {
     )]
 }
 
+/// Sub-tasks by their run; delegates also by themselves.
+fn index_subtask(subtask: &SubTask) -> Vec<String> {
+    let run = &subtask.spec.run_ref.uid;
+    let mut values = vec![run.clone()];
+    if delegates::is_delegate(subtask) {
+        values.push(delegates_of(run));
+    }
+    values
+}
+
+fn delegates_of(run_uid: &str) -> String {
+    format!("{run_uid}/delegates")
+}
+
 /// Threads by their claim: the end of a claim's last Pod concerns them.
 fn index_thread(thread: &Thread) -> Vec<String> {
     let claim = thread
@@ -317,6 +348,20 @@ fn wake_for_run(
         }
         for other in world.runs.under(&index) {
             runs.wake(&namespace, &other.name_any());
+        }
+    }
+}
+
+/// What starts, ends or begins to wait may make a place free for a delegate that waits for one.
+fn wake_waiting_delegates(subtask: &SubTask, world: &World, subtasks: &Queue<SubTask>) {
+    let namespace = subtask.namespace().unwrap_or_default();
+    for delegate in world.subtasks.under(&delegates_of(&subtask.spec.run_ref.uid)) {
+        let ended = delegate
+            .status
+            .as_ref()
+            .is_some_and(|status| status.outcome.is_some());
+        if !ended && !delegates::has_started(&delegate) {
+            subtasks.wake(&namespace, &delegate.name_any());
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum EventReason {
     Cancelled,
     /// A sub-task is tried again.
     Retrying,
+    /// A delegate does not start: the run's quota is used up, or it would be too deep.
+    DelegationRefused,
     /// A sandbox Pod was made.
     SandboxCreated,
     /// A sandbox was lost while it worked.
@@ -45,6 +47,7 @@ impl EventReason {
             Self::Failed => "Failed",
             Self::Cancelled => "Cancelled",
             Self::Retrying => "Retrying",
+            Self::DelegationRefused => "DelegationRefused",
             Self::SandboxCreated => "SandboxCreated",
             Self::SandboxLost => "SandboxLost",
             Self::VolumeQuarantined => "VolumeQuarantined",
@@ -54,9 +57,11 @@ impl EventReason {
 
     const fn type_(self) -> EventType {
         match self {
-            Self::NotAdmitted | Self::Failed | Self::SandboxLost | Self::VolumeQuarantined => {
-                EventType::Warning
-            }
+            Self::NotAdmitted
+            | Self::DelegationRefused
+            | Self::Failed
+            | Self::SandboxLost
+            | Self::VolumeQuarantined => EventType::Warning,
             Self::Admitted
             | Self::Started
             | Self::Succeeded

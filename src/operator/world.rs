@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::error::ReconcileError;
 use crate::pods::Platform;
 use crate::policies::{Denied, GatewayPods};
-use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask, Thread};
+use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask, Thread};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use std::collections::{HashMap, HashSet};
@@ -29,6 +29,8 @@ pub struct World {
     pub skills: Cache<Skill>,
     /// Pools.
     pub pools: Cache<SandboxPool>,
+    /// Models, by their namespace.
+    pub models: Cache<Model>,
     /// Claims that we made.
     pub claims: Cache<PersistentVolumeClaim>,
     /// Nodes.

@@ -42,5 +42,10 @@ pub const DECIDED: &str = "agentrun.dev/decided";
 /// Annotation on a SubTask that its run stops: `REASON TIME` (`Cancelled`, `RunFailedFast` or
 /// `DeadlineExceeded`, RFC 3339).
 pub const STOP: &str = "agentrun.dev/stop";
+/// Annotation on a SubTask that an agent asked for: `TURN-CALL`, the place in the agent's conversation.
+pub const CALL: &str = "agentrun.dev/call";
+/// Annotation on the same: the file below `state` that holds the conversation it sees, as JSON. Written by the gateway
+/// alone.
+pub const SNAPSHOT: &str = "agentrun.dev/snapshot";
 /// Annotation on a Pod: the number of the attempt that it was made for.
 pub const ATTEMPT: &str = "agentrun.dev/attempt";

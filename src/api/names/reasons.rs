@@ -87,6 +87,8 @@ reasons! {
         SecretNotFound,
         /// A run, artifact or claim that `files[]` names is not there.
         FileSourceNotFound,
+        /// There is no such Model, or none that serves the role.
+        ModelNotFound,
         /// Two Models have the role.
         AmbiguousModel,
     }

@@ -2,6 +2,7 @@
 //! criteria are the run's. It has a sandbox on the run's volume like any other, so cancel, suspend, deadlines, losses
 //! and leases need no rule of their own.
 
+use super::lead;
 use super::outcome::end_of;
 use super::rerun;
 use super::validate::FieldError;
@@ -34,7 +35,9 @@ pub(super) fn check<'a>(spec: &AgentRunSpec, children: &[&'a SubTask]) -> Check<
     if spec.acceptance.is_empty() {
         return Check::None;
     }
-    let Some(child) = children.iter().find(|child| child.spec.task == TASK) else {
+    // Nothing runs after the lead: what it left is what the run leaves, and was checked then.
+    let name = if spec.goal.is_some() { lead::TASK } else { TASK };
+    let Some(child) = children.iter().find(|child| child.spec.task == name) else {
         return Check::Due;
     };
     if end_of(child).is_none() {

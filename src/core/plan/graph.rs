@@ -58,11 +58,11 @@ impl<'a> Graph<'a> {
     /// Builds the graph from `dependsOn` and from the tasks that expressions read (`references`, by the
     /// name of the reading task). Both mean `when: Succeeded`, unless `dependsOn` says otherwise.
     pub fn build(
-        tasks: &'a [TaskTemplate],
+        tasks: impl IntoIterator<Item = &'a TaskTemplate>,
         references: &'a BTreeMap<String, BTreeSet<String>>,
     ) -> Result<Self, Vec<GraphError>> {
         let edges: BTreeMap<_, _> = tasks
-            .iter()
+            .into_iter()
             .map(|task| (task.name.as_str(), edges_of(task, references)))
             .collect();
         let unknown = unknown_targets(&edges);

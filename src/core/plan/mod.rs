@@ -1,7 +1,10 @@
 //! Decides what a run and a sub-task do next. Time is an argument; nothing here reads or writes.
 
 pub mod acceptance;
+pub mod agents;
+pub mod delegates;
 pub mod graph;
+pub mod lead;
 pub mod outcome;
 pub mod output;
 pub mod parsed;

@@ -1,8 +1,9 @@
 //! A run's spec with its expressions parsed and its graph built: the one form that planning works on.
 
 use super::graph::Graph;
+use super::lead;
 use super::validate::FieldError;
-use crate::expr::{Expression, TaskRef, Template, TemplateError, Variables};
+use crate::expr::{Expression, TaskRef, Template, TemplateError, TextTemplate, Variables};
 use agentrun_api::{AgentRunSpec, TaskTemplate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct TaskExpressions {
     /// `input`.
     pub input: Option<Template>,
+    /// `agent.prompt`, or the run's `goal`.
+    pub prompt: Option<TextTemplate>,
     /// `if`.
     pub guard: Option<Expression>,
     /// `forEach.items`.
@@ -27,6 +30,8 @@ pub struct Expressions {
     pub tasks: BTreeMap<String, TaskExpressions>,
     /// `output`.
     pub output: Option<Template>,
+    /// The task of the lead, where there is a goal.
+    pub lead: Option<TaskTemplate>,
     references: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -34,9 +39,10 @@ impl Expressions {
     /// Parses every expression; the errors name their fields.
     pub fn parse(spec: &AgentRunSpec) -> Result<Self, Vec<FieldError>> {
         let mut errors = Vec::new();
+        let lead = lead::task(spec);
         let mut parsed = Self::default();
-        for task in &spec.tasks {
-            let (expressions, names) = parse_task(task, &mut errors);
+        for task in spec.tasks.iter().chain(&lead) {
+            let (expressions, names) = parse_task(spec, task, &mut errors);
             parsed.references.insert(task.name.clone(), names);
             parsed.tasks.insert(task.name.clone(), expressions);
         }
@@ -47,7 +53,8 @@ impl Expressions {
                 "spec.output",
                 &mut errors,
             );
-            let known: BTreeSet<_> = spec.tasks.iter().map(|task| task.name.as_str()).collect();
+            let tasks = spec.tasks.iter().chain(&lead);
+            let known: BTreeSet<_> = tasks.map(|task| task.name.as_str()).collect();
             let unknown = parsed
                 .output
                 .iter()
@@ -60,6 +67,7 @@ impl Expressions {
                 )
             }));
         }
+        parsed.lead = lead;
         if errors.is_empty() {
             Ok(parsed)
         } else {
@@ -71,6 +79,7 @@ impl Expressions {
     pub fn task(&self, name: &str) -> &TaskExpressions {
         const NONE: &TaskExpressions = &TaskExpressions {
             input: None,
+            prompt: None,
             guard: None,
             items: None,
             key: None,
@@ -78,10 +87,18 @@ impl Expressions {
         self.tasks.get(name).unwrap_or(NONE)
     }
 
+    /// All tasks of the plan, the lead's included.
+    pub fn tasks_of<'a>(&'a self, spec: &'a AgentRunSpec) -> impl Iterator<Item = &'a TaskTemplate> {
+        spec.tasks.iter().chain(&self.lead)
+    }
+
     /// The graph of the plan.
-    pub fn graph<'a>(&'a self, tasks: &'a [TaskTemplate]) -> Result<Graph<'a>, Vec<FieldError>> {
-        Graph::build(tasks, &self.references).map_err(|errors| {
-            let field = |task: &str| format!("spec.tasks[{task}].dependsOn");
+    pub fn graph<'a>(&'a self, spec: &'a AgentRunSpec) -> Result<Graph<'a>, Vec<FieldError>> {
+        Graph::build(self.tasks_of(spec), &self.references).map_err(|errors| {
+            let field = |task: &str| match lead::is_lead(spec, task) {
+                true => "spec.goal".to_owned(),
+                false => format!("spec.tasks[{task}].dependsOn"),
+            };
             errors
                 .into_iter()
                 .map(|error| FieldError::new(field(error.task()), error.to_string()))
@@ -91,7 +108,11 @@ impl Expressions {
 }
 
 /// Parses the expressions of a task and collects the tasks that they read, `inputFrom.task` included.
-fn parse_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) -> (TaskExpressions, BTreeSet<String>) {
+fn parse_task(
+    spec: &AgentRunSpec,
+    task: &TaskTemplate,
+    errors: &mut Vec<FieldError>,
+) -> (TaskExpressions, BTreeSet<String>) {
     let field = |name: &str| format!("spec.tasks[{}].{name}", task.name);
     let variables = if task.for_each.is_some() {
         Variables::Item
@@ -103,6 +124,13 @@ fn parse_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) -> (TaskExpress
         .input
         .as_ref()
         .and_then(|input| keep(Template::parse(&input.0, variables), &field("input"), errors));
+    let prompt = task.agent.as_ref().and_then(|work| {
+        let field = match lead::is_lead(spec, &task.name) {
+            true => "spec.goal".to_owned(),
+            false => field("agent.prompt"),
+        };
+        keep(TextTemplate::parse(&work.prompt, variables), &field, errors)
+    });
     let mut one = |text: Option<&String>, variables, name: &str| {
         keep(Expression::parse_field(text?, variables), &field(name), errors)
     };
@@ -118,6 +146,7 @@ fn parse_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) -> (TaskExpress
         "forEach.key",
     );
     let mut names: BTreeSet<String> = input.iter().flat_map(Template::tasks).map(name).collect();
+    names.extend(prompt.iter().flat_map(TextTemplate::tasks).map(name));
     names.extend(
         [&guard, &items, &key]
             .into_iter()
@@ -129,6 +158,7 @@ fn parse_task(task: &TaskTemplate, errors: &mut Vec<FieldError>) -> (TaskExpress
     (
         TaskExpressions {
             input,
+            prompt,
             guard,
             items,
             key,

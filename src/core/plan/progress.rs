@@ -1,13 +1,16 @@
 //! The part of a run's status that follows from its sub-tasks.
 
+use super::delegates::{Delegates, is_delegate};
+use super::lead;
 use super::outcome::{TaskEnd, end_of};
 use super::run::{RunPlan, has_lease};
 use crate::acceptance;
+use crate::agents::{money, role};
 use crate::conditions::{self, Is};
 use agentrun_api::names::conditions as kind;
 use agentrun_api::{
     AgentRunSpec, AgentRunStatus, Artifact, Counts, FanOut, Isolation, NetworkIsolatedReason, Outcome,
-    RunUsage, SubTask, SubTaskPhase,
+    RunUsage, SubTask, SubTaskPhase, SubTaskUsage,
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -24,13 +27,16 @@ pub fn fill(
     generation: Option<i64>,
     now: Timestamp,
 ) {
-    let counts = counts(spec, children, plan);
+    let delegates = Delegates::of(spec, children);
+    let mut counts = counts(spec, children, plan);
+    add(&mut counts, delegates.all());
     status.done = Some(format!(
         "{}/{}",
         counts.total - counts.pending - counts.running,
         counts.total
     ));
     status.counts = Some(counts);
+    status.delegation = delegates.status();
     status.fan_out = fan_outs(spec, children, plan);
     let leases = children
         .iter()
@@ -89,7 +95,7 @@ fn place(child: &SubTask) -> Place {
 fn places<'a>(children: &'a [&'a SubTask], task: &str) -> Vec<Place> {
     children
         .iter()
-        .filter(|child| child.spec.task == task)
+        .filter(|child| child.spec.task == task && !is_delegate(child))
         .map(|child| place(child))
         .collect()
 }
@@ -97,15 +103,14 @@ fn places<'a>(children: &'a [&'a SubTask], task: &str) -> Vec<Place> {
 /// Every task counts once, a `forEach` task once an item as soon as its items are known.
 fn counts(spec: &AgentRunSpec, children: &[&SubTask], plan: &RunPlan) -> Counts {
     let mut counts = Counts::default();
-    for task in &spec.tasks {
-        let places = places(children, &task.name);
-        let total = plan
-            .totals
-            .get(&task.name)
-            .copied()
-            .unwrap_or(1)
-            .max(places.len());
-        let total = if task.for_each.is_some() && plan.totals.get(&task.name) == Some(&0) {
+    let tasks = spec
+        .tasks
+        .iter()
+        .map(|task| (task.name.as_str(), task.for_each.is_some()));
+    for (task, is_fan_out) in tasks.chain(spec.goal.is_some().then_some((lead::TASK, false))) {
+        let places = places(children, task);
+        let total = plan.totals.get(task).copied().unwrap_or(1).max(places.len());
+        let total = if is_fan_out && plan.totals.get(task) == Some(&0) {
             0
         } else {
             total
@@ -120,6 +125,22 @@ fn counts(spec: &AgentRunSpec, children: &[&SubTask], plan: &RunPlan) -> Counts 
         counts.pending += count(total.saturating_sub(places.len())) + of(Place::Pending);
     }
     counts
+}
+
+/// Every delegate counts once.
+fn add(counts: &mut Counts, delegates: &[&SubTask]) {
+    counts.total += count(delegates.len());
+    for delegate in delegates {
+        let counted = match place(delegate) {
+            Place::Pending => &mut counts.pending,
+            Place::Running => &mut counts.running,
+            Place::Succeeded => &mut counts.succeeded,
+            Place::Failed => &mut counts.failed,
+            Place::Skipped => &mut counts.skipped,
+            Place::Cancelled => &mut counts.cancelled,
+        };
+        *counted += 1;
+    }
 }
 
 fn fan_outs(spec: &AgentRunSpec, children: &[&SubTask], plan: &RunPlan) -> Vec<FanOut> {
@@ -169,7 +190,7 @@ fn artifacts(children: &[&SubTask]) -> Vec<Artifact> {
         .collect()
 }
 
-/// Sandbox seconds of attempts that have ended.
+/// What sub-tasks that have ended, or at least one attempt, have used.
 fn usage(children: &[&SubTask]) -> Option<RunUsage> {
     let attempts = children
         .iter()
@@ -180,10 +201,34 @@ fn usage(children: &[&SubTask]) -> Option<RunUsage> {
         Some(finished.duration_since(started).as_secs())
     });
     let seconds: i64 = seconds.sum();
-    (seconds > 0).then(|| RunUsage {
-        sandbox_seconds: Some(seconds),
-        ..RunUsage::default()
+    let mut tokens: BTreeMap<String, i64> = BTreeMap::new();
+    let mut cost = None;
+    for (child, used) in children
+        .iter()
+        .filter_map(|child| Some((child, child.status.as_ref()?.usage.as_ref()?)))
+    {
+        for (role, count) in by_role(child, used) {
+            *tokens.entry(role).or_default() += count;
+        }
+        if let Some(micros) = used.cost.as_deref().and_then(money::parse) {
+            cost = Some(cost.unwrap_or(0_u64).saturating_add(micros));
+        }
+    }
+    (seconds > 0 || !tokens.is_empty() || cost.is_some()).then(|| RunUsage {
+        tokens,
+        cost: cost.map(money::written),
+        sandbox_seconds: (seconds > 0).then_some(seconds),
     })
+}
+
+/// A sub-task's tokens by the roles that used them: summaries are another role than the agent's own.
+fn by_role(child: &SubTask, used: &SubTaskUsage) -> BTreeMap<String, i64> {
+    match used.tokens {
+        Some(total) if used.tokens_by_role.is_empty() => {
+            BTreeMap::from([(role::of(&child.spec).to_string(), total)])
+        }
+        _ => used.tokens_by_role.clone(),
+    }
 }
 
 /// The worst that any sub-task's sandbox found stands for the run.

@@ -94,7 +94,7 @@ fn name(subtask: &SubTask, attempt: i32, criterion: usize) -> String {
 
 /// Whether a sub-task runs a criterion of another one again: its sandbox sees the user data read-only.
 pub fn is_rerun(subtask: &SubTask) -> bool {
-    subtask.spec.task == TASK && subtask.spec.parent_ref.is_some()
+    subtask.spec.task == TASK && subtask.spec.role == SubTaskRole::Task && subtask.spec.parent_ref.is_some()
 }
 
 /// Whether `subtask` runs a criterion of `parent` again.

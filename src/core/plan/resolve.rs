@@ -1,8 +1,9 @@
 //! From a task of the plan to the spec of its sub-task: everything resolved, nothing left to evaluate.
 
+use super::lead;
 use agentrun_api::{
-    AgentRunSpec, FunctionWork, GoDuration, Json, Quantity, Resources, RunRef, SandboxSpec, SkillFunction,
-    SubTaskRole, SubTaskSpec, TaskTemplate,
+    AgentRunSpec, AgentWork, FunctionWork, GoDuration, Json, Quantity, Resources, RunRef, SandboxSpec,
+    SkillFunction, SubTaskRole, SubTaskSpec, TaskTemplate,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -31,15 +32,29 @@ pub struct ItemId {
     pub key: Option<String>,
 }
 
+/// What a task's expressions come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evaluated {
+    /// `input`.
+    pub input: Option<Value>,
+    /// The prompt of an agent.
+    pub prompt: Option<String>,
+}
+
 /// The spec of the sub-task of `task`.
 pub fn subtask_spec(
     run: &AgentRunSpec,
     run_ref: RunRef,
     task: &TaskTemplate,
     item: Option<&ItemId>,
-    input: Option<Value>,
+    evaluated: Evaluated,
     function: Option<PinnedFunction<'_>>,
 ) -> SubTaskSpec {
+    let is_lead = lead::is_lead(run, &task.name);
+    let prompted = |work: &AgentWork| AgentWork {
+        prompt: evaluated.prompt.clone().unwrap_or_else(|| work.prompt.clone()),
+        agent: work.agent.clone(),
+    };
     let pin = |work: &FunctionWork| FunctionWork {
         digest: function.map(|function| function.digest.to_owned()),
         ..work.clone()
@@ -48,15 +63,19 @@ pub fn subtask_spec(
         run_ref,
         parent_ref: None,
         task: task.name.clone(),
-        role: SubTaskRole::Task,
+        role: if is_lead {
+            SubTaskRole::Lead
+        } else {
+            SubTaskRole::Task
+        },
         description: task.description.clone(),
         index: item.and_then(|item| i32::try_from(item.index).ok()),
         key: item.and_then(|item| item.key.clone()),
         function: task.function.as_ref().map(pin),
         command: task.command.clone(),
-        agent: task.agent.clone(),
-        history: None,
-        input: input.map(Json),
+        agent: task.agent.as_ref().map(prompted),
+        history: is_lead.then(|| lead::history(run)),
+        input: evaluated.input.map(Json),
         input_from: task.input_from.clone(),
         sandbox: sandbox(run, task, function),
         resources: resources(task, function),
@@ -92,7 +111,8 @@ fn sandbox(
     (merged != SandboxSpec::default()).then_some(merged)
 }
 
-fn over(own: &SandboxSpec, base: &SandboxSpec) -> SandboxSpec {
+/// Merges per field: what stands in `own` over what stands in `base`.
+pub(crate) fn over(own: &SandboxSpec, base: &SandboxSpec) -> SandboxSpec {
     let template_of_base = own.pool.is_none();
     let own_template = own.image.is_some() || own.resources.is_some() || own.runtime_class_name.is_some();
     let from_base = |field: bool| template_of_base && field;
@@ -188,7 +208,7 @@ mod tests {
             declared,
             digest: "sha256:1",
         });
-        subtask_spec(&run, RunRef::default(), task, None, None, pinned)
+        subtask_spec(&run, RunRef::default(), task, None, Evaluated::default(), pinned)
     }
 
     #[test]

@@ -4,18 +4,21 @@
 //! rounds. A sub-task is made when it may start, so its existence is its permission.
 
 use super::acceptance::{self, Check};
+use super::delegates::{Delegates, is_delegate};
 use super::graph::Graph;
+use super::lead::{self, Told};
 use super::outcome::{TaskEnd, allowed_failures, collect, end_of};
 use super::output::{self, RunOutput};
 use super::parsed::{Expressions, TaskExpressions};
 use super::rerun::{self, Reruns};
-use super::resolve::{ItemId, PinnedFunction, subtask_spec};
+use super::resolve::{Evaluated, ItemId, PinnedFunction, subtask_spec};
 use super::subtask::Decided;
+use crate::agents::delegate::MAX_PROMPT;
 use crate::expr::{ExprError, Output, RunFacts, RunScope, Scope, TaskResult, TemplateError};
 use crate::names;
 use agentrun_api::{
-    AgentRunSpec, FailurePolicy, Outcome, RunRef, SubTask, SubTaskReason, SubTaskSpec, TaskTemplate, Verdict,
-    When,
+    AgentRunSpec, FailedReason, FailurePolicy, Outcome, RunRef, SubTask, SubTaskReason, SubTaskSpec,
+    TaskTemplate, Verdict, When,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,10 +90,16 @@ pub struct RunPlan {
     pub create: Vec<NewSubTask>,
     /// Names of sub-tasks to stop because a sibling failed.
     pub stop: Vec<String>,
+    /// Names of delegates to stop because nobody waits for them any more.
+    pub orphans: Vec<String>,
     /// Set when every task has ended and every lease is gone.
     pub end: Option<RunEnd>,
     /// Tasks that ended badly and were not handled, for the message.
     pub failed: Vec<String>,
+    /// The lead ended without an answer since tokens or money were used up.
+    pub budget_exceeded: bool,
+    /// What the lead says in the end.
+    pub summary: Option<String>,
     /// By task: what it came to, or `None` while it goes on.
     pub ends: BTreeMap<String, Option<TaskEnd>>,
     /// Items of each `forEach` task, once known.
@@ -103,7 +112,7 @@ pub struct RunPlan {
 
 /// Decides what to do next for a run.
 pub fn plan(view: &RunView<'_>) -> RunPlan {
-    let Ok(graph) = view.expressions.graph(&view.spec.tasks) else {
+    let Ok(graph) = view.expressions.graph(view.spec) else {
         return RunPlan::default(); // `validate` refuses such a spec before it comes here
     };
     let params = view.spec.params.clone().map_or(Value::Null, Value::Object);
@@ -114,10 +123,16 @@ pub fn plan(view: &RunView<'_>) -> RunPlan {
         thread: view.thread,
     };
     let tasks: BTreeMap<_, _> = view
-        .spec
-        .tasks
-        .iter()
+        .expressions
+        .tasks_of(view.spec)
         .map(|task| (task.name.as_str(), task))
+        .collect();
+    let delegates = Delegates::of(view.spec, view.children);
+    let planned: Vec<_> = view
+        .children
+        .iter()
+        .copied()
+        .filter(|child| !is_delegate(child))
         .collect();
     let order: Vec<_> = graph
         .order()
@@ -128,10 +143,12 @@ pub fn plan(view: &RunView<'_>) -> RunPlan {
         let mut round = Round {
             view,
             graph: &graph,
-            children: by_task(view.children),
+            children: by_task(&planned),
+            planned: &planned,
+            delegates: &delegates,
             scope: RunScope::new(facts, &params),
             results: BTreeMap::new(),
-            free: free_places(view),
+            free: delegates.free_places(),
             failed_fast,
             awaits_check: false,
             plan: RunPlan::default(),
@@ -164,16 +181,6 @@ fn is_live(child: &SubTask) -> bool {
     end_of(child).is_none()
 }
 
-fn free_places(view: &RunView<'_>) -> usize {
-    let limit = view.spec.limits.as_ref().and_then(|limits| limits.max_parallel);
-    let limit = limit
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(DEFAULT_MAX_PARALLEL);
-    // What runs a criterion again does so in the place of the sub-task that waits for it.
-    let takes_one = |child: &&&SubTask| is_live(child) && !rerun::is_rerun(child);
-    limit.saturating_sub(view.children.iter().filter(takes_one).count())
-}
-
 /// What the dependencies of a task allow.
 enum Gate {
     Wait,
@@ -185,6 +192,9 @@ struct Round<'a> {
     view: &'a RunView<'a>,
     graph: &'a Graph<'a>,
     children: Children<'a>,
+    /// The plan's own sub-tasks, and what runs criteria again.
+    planned: &'a [&'a SubTask],
+    delegates: &'a Delegates<'a>,
     scope: RunScope<'a>,
     results: BTreeMap<&'a str, Output<'a>>,
     free: usize,
@@ -219,13 +229,32 @@ impl<'a> Round<'a> {
         self.plan.ends.insert(task.name.clone(), end);
     }
 
-    /// Stops what goes on of a task, and what runs its criteria again.
+    /// Stops what goes on of a task.
     fn stop(&mut self, children: &[&SubTask]) {
+        let stop = self.with_reruns(children);
+        self.plan.stop.extend(stop);
+    }
+
+    /// Names of what goes on of these, and of what runs their criteria again.
+    fn with_reruns(&self, children: &[&SubTask]) -> Vec<String> {
         let is_theirs = |other: &SubTask| children.iter().any(|child| rerun::is_rerun_of(other, child));
         let checks = self.view.children.iter().filter(|other| is_theirs(other));
         let live = children.iter().chain(checks).filter(|child| is_live(child));
-        let live: Vec<_> = live.filter_map(|child| child.metadata.name.clone()).collect();
-        self.plan.stop.extend(live);
+        live.filter_map(|child| child.metadata.name.clone()).collect()
+    }
+
+    /// Sees to what agents have asked for: it has no place in the graph.
+    fn delegates(&mut self) {
+        let orphans = self.delegates.orphans();
+        let (orphaned, kept): (Vec<_>, Vec<_>) = self.delegates.all().iter().copied().partition(|child| {
+            child
+                .metadata
+                .name
+                .as_ref()
+                .is_some_and(|name| orphans.contains(name))
+        });
+        self.plan.orphans = self.with_reruns(&orphaned);
+        self.run_again(&kept);
     }
 
     /// Makes what runs the next criterion of sub-tasks again that wait for that.
@@ -250,6 +279,9 @@ impl<'a> Round<'a> {
 
     /// Tasks that wait for a failure, or for any end, still run when the run fails fast.
     fn is_handler(&self, task: &str) -> bool {
+        if lead::is_lead(self.view.spec, task) {
+            return false;
+        }
         self.graph
             .edges(task)
             .iter()
@@ -293,6 +325,7 @@ impl<'a> Round<'a> {
             Gate::Open => {
                 let expressions = self.view.expressions.task(&task.name);
                 let made = Self::evaluate(expressions, &self.scope.scope());
+                let made = made.map(|made| self.with_results(task, made));
                 self.create(task, None, made);
             }
         }
@@ -446,8 +479,29 @@ impl<'a> Round<'a> {
         self.plan.create.len() >= MAX_NEW_PER_ROUND
     }
 
-    /// Evaluates guard and input; `Err` is the outcome that needs no Pod.
-    fn evaluate(expressions: &TaskExpressions, scope: &Scope<'_>) -> Result<Option<Value>, Decided> {
+    /// The lead is told what the tasks before it came to.
+    fn with_results(&self, task: &TaskTemplate, made: Evaluated) -> Evaluated {
+        let is_lead = lead::is_lead(self.view.spec, &task.name);
+        let (true, Some(goal)) = (is_lead, &made.prompt) else {
+            return made;
+        };
+        let told = self.view.spec.tasks.iter().filter_map(|task| {
+            Some(Told {
+                task: &task.name,
+                end: self.plan.ends.get(&task.name).copied().flatten()?,
+                output: self.results.get(task.name.as_str())?,
+                children: self.children_of(&task.name),
+            })
+        });
+        let told: Vec<_> = told.collect();
+        Evaluated {
+            prompt: Some(lead::prompt(goal.clone(), &told)),
+            ..made
+        }
+    }
+
+    /// Evaluates guard, input and prompt; `Err` is the outcome that needs no Pod.
+    fn evaluate(expressions: &TaskExpressions, scope: &Scope<'_>) -> Result<Evaluated, Decided> {
         if let Some(guard) = &expressions.guard {
             let holds = guard
                 .evaluate_guard(scope)
@@ -456,8 +510,23 @@ impl<'a> Round<'a> {
                 return Err(skipped(SubTaskReason::ConditionFalse, "its `if` is false".into()));
             }
         }
+        let prompt = match &expressions.prompt {
+            Some(prompt) => Some(prompt.render(scope).map_err(|error| failed("prompt", &error))?),
+            None => None,
+        };
+        if let Some(found) = prompt
+            .as_ref()
+            .map(|prompt| prompt.chars().count())
+            .filter(|found| *found > MAX_PROMPT)
+        {
+            let message = format!(
+                "the prompt has {found} characters, at most {MAX_PROMPT} are allowed: put what is long into a file and name \
+                 it"
+            );
+            return Err(error(SubTaskReason::ExpressionFailed, message));
+        }
         let Some(input) = &expressions.input else {
-            return Ok(None);
+            return Ok(Evaluated { input: None, prompt });
         };
         let input = input.evaluate(scope).map_err(|error| failed("input", &error))?;
         let bytes = input.to_string().len();
@@ -467,7 +536,10 @@ impl<'a> Round<'a> {
             );
             return Err(error(SubTaskReason::ExpressionFailed, message));
         }
-        Ok(Some(input))
+        Ok(Evaluated {
+            input: Some(input),
+            prompt,
+        })
     }
 
     /// Makes a sub-task that runs if a place is free, or one that is decided. Says whether a place was taken.
@@ -475,14 +547,14 @@ impl<'a> Round<'a> {
         &mut self,
         task: &TaskTemplate,
         item: Option<&ItemId>,
-        made: Result<Option<Value>, Decided>,
+        made: Result<Evaluated, Decided>,
     ) -> bool {
         match made {
             Err(decided) => self.create_decided(task, item, decided),
             Ok(_) if self.free == 0 || self.view.suspended || self.is_full() => {}
-            Ok(input) => {
+            Ok(evaluated) => {
                 self.free -= 1;
-                self.push(task, item, input, None);
+                self.push(task, item, evaluated, None);
                 return true;
             }
         }
@@ -491,7 +563,7 @@ impl<'a> Round<'a> {
 
     fn create_decided(&mut self, task: &TaskTemplate, item: Option<&ItemId>, decided: Decided) {
         if !self.is_full() {
-            self.push(task, item, None, Some(decided));
+            self.push(task, item, Evaluated::default(), Some(decided));
         }
     }
 
@@ -499,7 +571,7 @@ impl<'a> Round<'a> {
         &mut self,
         task: &TaskTemplate,
         item: Option<&ItemId>,
-        input: Option<Value>,
+        evaluated: Evaluated,
         decided: Option<Decided>,
     ) {
         let view = self.view;
@@ -513,7 +585,7 @@ impl<'a> Round<'a> {
             name: view.name.to_owned(),
             uid: view.uid.to_owned(),
         };
-        let spec = subtask_spec(view.spec, run_ref, task, item, input, function.copied());
+        let spec = subtask_spec(view.spec, run_ref, task, item, evaluated, function.copied());
         self.plan.create.push(NewSubTask {
             name,
             spec: Box::new(spec),
@@ -540,6 +612,7 @@ impl<'a> Round<'a> {
     }
 
     fn finish(mut self) -> RunPlan {
+        self.delegates();
         let failed = self
             .plan
             .ends
@@ -551,8 +624,12 @@ impl<'a> Round<'a> {
         self.plan.failed = unhandled.collect();
         let ended = match self.view.stopped {
             true => self.view.children.iter().all(|child| !is_live(child)),
-            false => self.plan.ends.values().all(Option::is_some),
+            false => self.plan.ends.values().all(Option::is_some) && !self.delegates.is_any_live(),
         };
+        // The lead's criteria are the run's: what it did not meet, the run did not.
+        if self.is_lead_unaccepted() {
+            self.plan.failed.clear();
+        }
         if ended && self.plan.failed.is_empty() && !self.view.stopped {
             self.check();
         }
@@ -569,6 +646,7 @@ impl<'a> Round<'a> {
             (false, true) => RunEnd::FailedFast,
             (false, false) => RunEnd::TaskFailed,
         };
+        self.lead_end();
         self.plan.end = (over && released && !self.awaits_check).then_some(end);
         if self.plan.end == Some(RunEnd::Succeeded) && !self.view.stopped {
             let leaves = self.graph.leaves();
@@ -582,14 +660,40 @@ impl<'a> Round<'a> {
         self.plan
     }
 
+    /// What the run's status says of its lead besides the outcome.
+    fn lead_end(&mut self) {
+        let lead = self
+            .children_of(lead::TASK)
+            .first()
+            .filter(|_| self.view.spec.goal.is_some());
+        let Some(status) = lead.and_then(|lead| lead.status.as_ref()) else {
+            return;
+        };
+        let budget = FailedReason::BudgetExceeded.as_str();
+        self.plan.budget_exceeded =
+            status.outcome == Some(Outcome::Error) && status.reason.as_deref() == Some(budget);
+        self.plan.summary = lead::summary(status);
+    }
+
+    fn is_lead_unaccepted(&self) -> bool {
+        let only = matches!(self.plan.failed.as_slice(), [task] if lead::is_lead(self.view.spec, task));
+        let unaccepted = Some(TaskEnd::Failed(Outcome::Success));
+        only && self.plan.ends.get(lead::TASK).copied().flatten() == unaccepted
+    }
+
     /// All tasks ended well: what the run as a whole asks for is checked next.
     fn check(&mut self) {
-        match acceptance::check(self.view.spec, self.view.children) {
+        match acceptance::check(self.view.spec, self.planned) {
             Check::None => {}
             Check::Due => {
                 self.awaits_check = true;
                 if !self.view.suspended {
-                    self.push(&acceptance::task(self.view.spec), None, None, None);
+                    self.push(
+                        &acceptance::task(self.view.spec),
+                        None,
+                        Evaluated::default(),
+                        None,
+                    );
                 }
             }
             Check::Running(child) => {

@@ -2,25 +2,13 @@
 //! instead of being ignored: a run must never do less than it says.
 
 use super::validate::FieldError;
-use agentrun_api::{AgentRunSpec, ForEach, SandboxSpec, Start, TaskTemplate};
+use agentrun_api::{AgentRunSpec, AgentType, ForEach, SandboxSpec, Start, TaskTemplate};
 
 /// Every use of such a field.
 pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
     let run = [
-        ("goal", spec.goal.is_some()),
-        ("lead", spec.lead.is_some()),
-        ("delegation", spec.delegation.is_some()),
-        ("models", !spec.models.is_empty()),
         ("approval", spec.approval.is_some()),
         ("resumeFrom", spec.resume_from.is_some()),
-        (
-            "limits.tokens",
-            spec.limits.as_ref().is_some_and(|limits| limits.tokens.is_some()),
-        ),
-        (
-            "limits.cost",
-            spec.limits.as_ref().is_some_and(|limits| limits.cost.is_some()),
-        ),
     ];
     let mut found = used("spec", &run);
     found.extend(
@@ -29,17 +17,14 @@ pub fn find(spec: &AgentRunSpec) -> Vec<FieldError> {
             .flat_map(|sandbox| in_sandbox("spec.sandbox", sandbox)),
     );
     found.extend(spec.tasks.iter().flat_map(in_task));
+    let types = spec.delegation.iter().flat_map(|delegation| &delegation.agents);
+    found.extend(types.filter_map(in_type).flatten());
     found
 }
 
 fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
     let prefix = format!("spec.tasks[{}]", task.name);
-    let fields = [
-        ("agent", task.agent.is_some()),
-        ("context", task.context.is_some()),
-        ("approval", task.approval.is_some()),
-    ];
-    let mut found = used(&prefix, &fields);
+    let mut found = used(&prefix, &[("approval", task.approval.is_some())]);
     found.extend(
         task.sandbox
             .iter()
@@ -51,6 +36,12 @@ fn in_task(task: &TaskTemplate) -> Vec<FieldError> {
             .flat_map(|each| in_for_each(&format!("{prefix}.forEach"), each)),
     );
     found
+}
+
+fn in_type(kind: &AgentType) -> Option<Vec<FieldError>> {
+    let sandbox = kind.sandbox.as_ref()?;
+    let prefix = format!("spec.delegation.agents[{}].sandbox", kind.name);
+    Some(in_sandbox(&prefix, sandbox))
 }
 
 fn in_sandbox(prefix: &str, sandbox: &SandboxSpec) -> Vec<FieldError> {

@@ -2,6 +2,7 @@
 //! what is allowed; a spec with one never becomes valid, since specs are immutable.
 
 use super::acceptance::mistakes as run_criteria;
+use super::agents;
 use super::parsed::Expressions;
 use super::unsupported;
 use crate::acceptance::{self, MAX_CRITERIA, MAX_CRITERION};
@@ -65,7 +66,7 @@ pub fn validate(spec: &AgentRunSpec) -> Validated {
             return Validated::Invalid(errors);
         }
     };
-    if let Err(more) = expressions.graph(&spec.tasks) {
+    if let Err(more) = expressions.graph(spec) {
         errors.extend(more);
     }
     if !errors.is_empty() {
@@ -95,6 +96,7 @@ fn check_run(spec: &AgentRunSpec, errors: &mut Vec<FieldError>) {
     }
     criteria("spec.acceptance", &spec.acceptance, errors);
     run_criteria(spec, errors);
+    agents::mistakes(spec, errors);
     if let Some(limits) = &spec.limits {
         duration("spec.limits.timeout", limits.timeout.as_ref(), errors);
         duration("spec.limits.startTimeout", limits.start_timeout.as_ref(), errors);
@@ -270,7 +272,7 @@ fn check_cache(spec: &AgentRunSpec, task: &TaskTemplate, errors: &mut Vec<FieldE
     }
 }
 
-fn check_sandbox(field: &str, sandbox: &SandboxSpec, errors: &mut Vec<FieldError>) {
+pub(super) fn check_sandbox(field: &str, sandbox: &SandboxSpec, errors: &mut Vec<FieldError>) {
     let own = sandbox.image.is_some() || sandbox.resources.is_some() || sandbox.runtime_class_name.is_some();
     if sandbox.pool.is_some() && (own || sandbox.egress.is_some()) {
         let message =
@@ -343,7 +345,7 @@ fn quantity(field: &str, found: &Quantity, fits: impl Fn(&Quantity) -> bool, err
     }
 }
 
-fn duration(field: &str, found: Option<&GoDuration>, errors: &mut Vec<FieldError>) {
+pub(super) fn duration(field: &str, found: Option<&GoDuration>, errors: &mut Vec<FieldError>) {
     let Some(found) = found else { return };
     match found.parse() {
         Ok(duration) if !duration.is_zero() && duration <= MAX_DURATION => {}

@@ -42,6 +42,7 @@ pub(super) fn admit(draft: &mut Draft, run: &AgentRun, facts: &Admission, world:
     });
     draft.status.provenance = Some(Provenance {
         skills: skills.collect(),
+        models: facts.models.clone(),
         runtime_digest: world
             .installation()
             .ok()

@@ -72,7 +72,7 @@ fn subtask(run: &AgentRun, namespace: &str, new: &NewSubTask) -> SubTask {
     subtask
 }
 
-/// Marks the sub-tasks that have to stop since a sibling failed. The mark carries its time, so that the patience with
+/// Marks the sub-tasks that have to stop since a sibling failed, or since nobody waits for them any more. The mark carries its time, so that the patience with
 /// a stubborn one survives a restart.
 pub(super) async fn stop(
     world: &World,
@@ -80,10 +80,13 @@ pub(super) async fn stop(
     plan: &RunPlan,
     now: Timestamp,
 ) -> Result<(), ReconcileError> {
-    for child in children
-        .iter()
-        .filter(|child| plan.stop.contains(&child.name_any()))
-    {
+    for child in children {
+        let name = child.name_any();
+        let reason = match (plan.stop.contains(&name), plan.orphans.contains(&name)) {
+            (true, _) => SubTaskReason::RunFailedFast,
+            (false, true) => SubTaskReason::Cancelled,
+            (false, false) => continue,
+        };
         if child.annotations().contains_key(labels::STOP) || child.metadata.deletion_timestamp.is_some() {
             continue;
         }
@@ -91,7 +94,7 @@ pub(super) async fn stop(
             world.operator.client.clone(),
             &child.namespace().unwrap_or_default(),
         );
-        let mark = format!("{} {now}", SubTaskReason::RunFailedFast);
+        let mark = format!("{reason} {now}");
         match write::annotation(&api, *child, labels::STOP, &mark).await {
             Ok(written) => world.subtasks.wrote(written),
             Err(ReconcileError::Gone) => {}

@@ -7,6 +7,7 @@ use crate::world::World;
 use agentrun_api::{
     AgentRun, AgentRunSpec, FailedReason, ProgressingReason, RunPhase, Skill, SubTask, SubTaskPhase,
 };
+use agentrun_core::plan::delegates;
 use agentrun_core::plan::parsed::Expressions;
 use agentrun_core::plan::progress;
 use agentrun_core::plan::rerun;
@@ -193,7 +194,9 @@ fn report(draft: &mut Draft, children: &[&SubTask], suspended: bool) {
         let status = child.status.as_ref()?;
         let text = status.waiting_for.as_ref()?;
         let idle = status.phase != Some(SubTaskPhase::Finished);
-        idle.then(|| format!("{}: {text}", child.spec.task))
+        // That others are before it keeps nobody from going on.
+        let in_turn = text.starts_with(delegates::FOR_A_PLACE);
+        (idle && !in_turn).then(|| format!("{}: {text}", child.spec.task))
     });
     let reason = match waiting.as_deref() {
         Some(text) if text.contains("QuotaExceeded") => ProgressingReason::QuotaExceeded,

@@ -5,14 +5,17 @@ use crate::world::World;
 use agentrun_api::names::conditions as kind;
 use agentrun_api::names::paths::USER_DATA;
 use agentrun_api::{
-    AdmittedReason, AgentRun, AgentRunStatus, Artifact, Cache, FileRef, FileSource, FunctionFiles, RunFile,
-    SandboxSpec, Skill, SkillFunction, TaskTemplate,
+    AdmittedReason, AgentRun, AgentRunStatus, Artifact, Cache, FileRef, FileSource, FunctionFiles, RoleModel,
+    RunFile, SandboxSpec, Skill, SkillFunction, TaskTemplate,
 };
+use agentrun_core::agents::models;
+use agentrun_core::plan::agents;
 use agentrun_core::plan::validate::FieldError;
 use agentrun_core::{conditions, digest};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use kube::{Api, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a run names.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub(super) struct Admission {
     pub files: Vec<FileRef>,
     /// Skills by name with their digest.
     pub skills: BTreeMap<String, String>,
+    /// Models by role.
+    pub models: Vec<RoleModel>,
 }
 
 /// Reads everything that the run names.
@@ -32,6 +37,8 @@ pub(super) async fn admission(world: &World, run: &AgentRun) -> Result<Admission
     let namespace = run.namespace().unwrap_or_default();
     let mut found = Admission::default();
     skills(world, run, &namespace, &mut found);
+    agent_skills(world, run, &namespace, &mut found);
+    models(world, run, &namespace, &mut found);
     pools(world, run, &namespace, &mut found);
     for file in &run.spec.files {
         self::file(world, file, &namespace, &mut found).await?;
@@ -43,18 +50,7 @@ pub(super) async fn admission(world: &World, run: &AgentRun) -> Result<Admission
 fn skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission) {
     for task in &run.spec.tasks {
         let Some(function) = &task.function else { continue };
-        let Some(skill) = world.skills.get(namespace, &function.skill) else {
-            found.missing.push((
-                AdmittedReason::SkillNotFound,
-                format!("Skill {} does not exist", function.skill),
-            ));
-            continue;
-        };
-        let digest = skill.status.as_ref().and_then(|status| status.digest.clone());
-        let (Some(digest), true) = (digest, is_ready(&skill)) else {
-            found
-                .missing
-                .push((AdmittedReason::SkillNotReady, not_ready(&skill)));
+        let Some((skill, digest)) = ready(world, namespace, &function.skill, found) else {
             continue;
         };
         let functions = skill.status.iter().flat_map(|status| &status.functions);
@@ -75,6 +71,55 @@ fn skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission)
                 .and_then(|cache| uncacheable(task, cache, declared)),
         );
         found.skills.insert(function.skill.clone(), digest);
+    }
+}
+
+/// A skill that can be used, with its digest; else what is waited for is noted.
+fn ready(world: &World, namespace: &str, name: &str, found: &mut Admission) -> Option<(Arc<Skill>, String)> {
+    let Some(skill) = world.skills.get(namespace, name) else {
+        let message = format!("Skill {name} does not exist");
+        found.missing.push((AdmittedReason::SkillNotFound, message));
+        return None;
+    };
+    let digest = skill.status.as_ref().and_then(|status| status.digest.clone());
+    let (Some(digest), true) = (digest, is_ready(&skill)) else {
+        found
+            .missing
+            .push((AdmittedReason::SkillNotReady, not_ready(&skill)));
+        return None;
+    };
+    Some((skill, digest))
+}
+
+/// The skills that agents may use, those of delegates included: they are pinned before anybody delegates.
+fn agent_skills(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission) {
+    for name in agents::skills(&run.spec) {
+        if let Some((_, digest)) = ready(world, namespace, name, found) {
+            found.skills.insert(name.to_owned(), digest);
+        }
+    }
+}
+
+/// The Models that the run's agents need. Which one serves is found out anew at every call; what it was at the start is
+/// written down.
+fn models(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission) {
+    let there = world.models.under(namespace);
+    let there: Vec<_> = there.iter().map(|model| &**model).collect();
+    for need in models::needs(&run.spec) {
+        let role = need.role;
+        match models::choose(&there, need.asked.as_deref(), &run.spec.models, role) {
+            Ok(model) => {
+                let known = found.models.iter().any(|known| known.role == role.as_str());
+                if !known {
+                    found.models.push(RoleModel {
+                        role: role.to_string(),
+                        name: model.name_any(),
+                        model: Some(model.spec.model.clone()),
+                    });
+                }
+            }
+            Err(error) => found.missing.push((error.reason(), error.to_string())),
+        }
     }
 }
 
@@ -111,10 +156,16 @@ fn not_ready(skill: &Skill) -> String {
 }
 
 fn sandboxes(run: &AgentRun) -> impl Iterator<Item = &SandboxSpec> {
+    let types = run
+        .spec
+        .delegation
+        .iter()
+        .flat_map(|delegation| &delegation.agents);
     run.spec
         .sandbox
         .iter()
         .chain(run.spec.tasks.iter().filter_map(|task| task.sandbox.as_ref()))
+        .chain(types.filter_map(|kind| kind.sandbox.as_ref()))
 }
 
 fn pools(world: &World, run: &AgentRun, namespace: &str, found: &mut Admission) {

@@ -27,7 +27,12 @@ fn sandboxes(spec: &AgentRunSpec) -> impl Iterator<Item = (String, &SandboxSpec)
         let sandbox = task.sandbox.as_ref()?;
         Some((format!("spec.tasks[{}].sandbox", task.name), sandbox))
     });
-    run.chain(tasks)
+    let types = spec.delegation.iter().flat_map(|delegation| &delegation.agents);
+    let types = types.filter_map(|kind| {
+        let sandbox = kind.sandbox.as_ref()?;
+        Some((format!("spec.delegation.agents[{}].sandbox", kind.name), sandbox))
+    });
+    run.chain(tasks).chain(types)
 }
 
 #[cfg(test)]

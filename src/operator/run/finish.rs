@@ -27,6 +27,7 @@ pub(super) fn finish(
     stop: Option<FailedReason>,
 ) {
     let unmet = accept(draft, spec, plan);
+    draft.status.summary.clone_from(&plan.summary);
     let failed = plan.failed.iter().map(|task| match plan.ends.get(task) {
         Some(Some(TaskEnd::Failed(Outcome::Success))) => format!("{task} (not accepted)"),
         _ => task.clone(),
@@ -35,13 +36,21 @@ pub(super) fn finish(
     match (stop, end) {
         (Some(reason @ (FailedReason::Cancelled | FailedReason::Replaced)), _) => draft.cancelled(reason),
         (Some(reason), _) => draft.fail(reason, "limits.timeout is over"),
-        (None, RunEnd::TaskFailed) => draft.fail(FailedReason::TaskFailed, &format!("failed: {failed}")),
+        (None, RunEnd::TaskFailed) => draft.fail(task_failed(plan), &format!("failed: {failed}")),
         (None, RunEnd::FailedFast) => draft.fail(
             FailedReason::RunFailedFast,
             &format!("failed: {failed}; the rest was stopped"),
         ),
         (None, RunEnd::NotAccepted) => draft.fail(FailedReason::AcceptanceNotMet, &unmet),
         (None, RunEnd::Succeeded) => succeed(draft, plan.output.clone()),
+    }
+}
+
+/// A run whose lead ran out of its budget says so.
+fn task_failed(plan: &RunPlan) -> FailedReason {
+    match plan.budget_exceeded {
+        true => FailedReason::BudgetExceeded,
+        false => FailedReason::TaskFailed,
     }
 }
 

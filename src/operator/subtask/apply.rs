@@ -272,6 +272,10 @@ impl Writer<'_> {
             status.next_attempt_time = None;
         })
         .await?;
+        if decided.reason == SubTaskReason::QuotaExceeded {
+            self.publish(EventReason::DelegationRefused, &decided.message)
+                .await;
+        }
         if decided.outcome == Outcome::Error {
             self.publish(
                 EventReason::Failed,

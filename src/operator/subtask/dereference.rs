@@ -4,8 +4,9 @@ use crate::error::ReconcileError;
 use crate::pods::{self, NodeState, read_pod};
 use crate::world::World;
 use agentrun_api::names::{conditions as kind, labels};
-use agentrun_api::{AgentRun, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
+use agentrun_api::{AgentRun, Outcome, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
 use agentrun_core::conditions;
+use agentrun_core::plan::delegates::{self, Delegates, Standing};
 use agentrun_core::plan::rerun::{self, Reruns};
 use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use agentrun_core::plan::subtask::{Decided, PodState, PodView, RunView, SubTaskView};
@@ -68,13 +69,24 @@ pub(super) async fn read(
         .and_then(|run| run.spec.limits.clone())
         .unwrap_or_default();
     let sandbox = subtask.spec.sandbox.as_ref();
+    let standing = standing(world, run.as_deref(), &subtask);
     let duration = |text: Option<&agentrun_api::GoDuration>| text.and_then(|text| text.parse().ok());
     Ok(Facts {
-        blocked: blocked(world, run.as_deref(), &uid, now),
-        decided: subtask
-            .annotations()
-            .get(labels::DECIDED)
-            .and_then(|text| decided(text)),
+        blocked: match &standing {
+            Some(Standing::Waits(what)) => Some(what.clone()),
+            _ => blocked(world, run.as_deref(), &uid, now),
+        },
+        decided: match standing {
+            Some(Standing::Refused(message)) => Some(Decided {
+                outcome: Outcome::Skipped,
+                reason: SubTaskReason::QuotaExceeded,
+                message,
+            }),
+            _ => subtask
+                .annotations()
+                .get(labels::DECIDED)
+                .and_then(|text| decided(text)),
+        },
         marked: subtask
             .annotations()
             .get(labels::STOP)
@@ -125,6 +137,20 @@ impl Facts {
             backstop: self.backstop,
         }
     }
+}
+
+/// Where a delegate stands that has not started; nothing for all other sub-tasks.
+fn standing(world: &World, run: Option<&AgentRun>, subtask: &SubTask) -> Option<Standing> {
+    let ended = subtask
+        .status
+        .as_ref()
+        .is_some_and(|status| status.outcome.is_some());
+    if ended || delegates::has_started(subtask) || !delegates::is_delegate(subtask) {
+        return None;
+    }
+    let children = world.subtasks.under(&subtask.spec.run_ref.uid);
+    let children: Vec<_> = children.iter().map(|child| &**child).collect();
+    Some(Delegates::of(&run?.spec, &children).standing(subtask))
 }
 
 /// How far its criteria have been run again; other sub-tasks matter only to one that waits for that.

@@ -168,14 +168,21 @@ fn resolved(world: &World, subtask: &SubTask, namespace: &str) -> Result<Resolve
     resolve(&layers).map_err(|error| Made::Refused(error.to_string()))
 }
 
-/// The skills that a sub-task's sandbox sees: the one of its function.
+/// The skills that a sub-task's sandbox sees: the one of its function, or those of its agent.
 fn skills(world: &World, subtask: &SubTask, namespace: &str) -> Result<Vec<Skill>, String> {
-    let Some(function) = &subtask.spec.function else {
-        return Ok(Vec::new());
-    };
-    let skill = world.skills.get(namespace, &function.skill);
-    let Some(skill) = skill else {
-        return Err(format!("SkillNotFound: Skill {} does not exist", function.skill));
+    let function = subtask.spec.function.iter().map(|function| &function.skill);
+    let agent = subtask
+        .spec
+        .agent
+        .iter()
+        .filter_map(|work| work.agent.skills.as_ref());
+    let names = function.chain(agent.flatten());
+    names.map(|name| skill(world, name, namespace)).collect()
+}
+
+fn skill(world: &World, name: &str, namespace: &str) -> Result<Skill, String> {
+    let Some(skill) = world.skills.get(namespace, name) else {
+        return Err(format!("SkillNotFound: Skill {name} does not exist"));
     };
     let source = match (&skill.spec.image, &skill.spec.claim) {
         (Some(reference), _) => SkillSource::Image {
@@ -187,10 +194,10 @@ fn skills(world: &World, subtask: &SubTask, namespace: &str) -> Result<Vec<Skill
         },
         (None, None) => SkillSource::Channel,
     };
-    Ok(vec![Skill {
-        name: function.skill.clone(),
+    Ok(Skill {
+        name: name.to_owned(),
         source,
-    }])
+    })
 }
 
 /// The claims that the run's files are copied from. A run that is gone is left out: what was copied before is enough,
