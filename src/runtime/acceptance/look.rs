@@ -79,7 +79,9 @@ fn missing(error: &ResolveError) -> FileFacts {
         ResolveError::WrongKind { found, .. } => FileFacts::Other(found),
         ResolveError::Leaves { .. } | ResolveError::Outside { .. } => FileFacts::Outside,
         ResolveError::System { source, .. } => FileFacts::Unreadable(source.to_string()),
-        ResolveError::ReadOnly { .. } => FileFacts::Unreadable(error.to_string()),
+        ResolveError::ReadOnly { .. } | ResolveError::Restless { .. } => {
+            FileFacts::Unreadable(error.to_string())
+        }
     }
 }
 

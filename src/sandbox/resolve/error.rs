@@ -47,6 +47,15 @@ pub enum ResolveError {
         /// As it was given.
         path: String,
     },
+    /// Files were renamed without pause for as long as it was tried.
+    #[error(
+        "{path:?} cannot be followed through `..` or a link while files are renamed without pause; end what renames \
+         them, or name the file by its own path"
+    )]
+    Restless {
+        /// As it was given.
+        path: String,
+    },
     /// The system refused.
     #[error("{path:?} cannot be used")]
     System {
@@ -74,6 +83,7 @@ impl ResolveError {
                 expected: "file",
             },
             Errno::ROFS => ResolveError::ReadOnly { path },
+            Errno::AGAIN => ResolveError::Restless { path },
             other => ResolveError::System {
                 path,
                 source: other.into(),

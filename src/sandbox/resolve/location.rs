@@ -135,6 +135,31 @@ impl fmt::Display for Location {
     }
 }
 
+impl Area {
+    /// The names of the way to `target`, an absolute virtual path, if it begins in this area; see [`names_of`]. Where they
+    /// lead is for whoever follows them: only that tells what a `..` behind a link leaves.
+    pub(super) fn way_to(&self, target: &str) -> Option<Vec<String>> {
+        let mut names = names_of(target);
+        let plain: Vec<&str> = split(target).collect();
+        let (found, rest) = area(&plain)?;
+        if found != *self {
+            return None;
+        }
+        let mut of_area = plain.len() - rest.len();
+        while of_area > 0 {
+            of_area -= usize::from(names.remove(0) != ".");
+        }
+        Some(names)
+    }
+}
+
+/// The names of a way, with `.`, also where a slash at the end stands for one: a file before that is an error.
+pub(super) fn names_of(path: &str) -> Vec<String> {
+    let end = path.ends_with('/').then_some(".");
+    let names = path.split('/').filter(|name| !name.is_empty());
+    names.chain(end).map(str::to_owned).collect()
+}
+
 fn split(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !matches!(*name, "" | "."))
 }

@@ -1,5 +1,6 @@
 //! Opens locations.
 
+use super::location::names_of;
 use super::{Area, Location, ResolveError};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, readlinkat};
 use rustix::io::Errno;
@@ -7,11 +8,14 @@ use rustix::path::Arg;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The kernel's own bound of links on one way.
 const MAX_LINKS: usize = 40;
-/// `openat2` gives up with `EAGAIN` when a folder on the way was renamed meanwhile.
-const MAX_ATTEMPTS: usize = 16;
+/// How long one way is tried. `openat2` gives up with `EAGAIN` at every `..` when anything was renamed meanwhile, on
+/// whatever disk and by whomever: the kernel counts all renames of the machine together. Beside three processes that do
+/// nothing else, two tries in a hundred fail.
+const RENAMED_TIME: Duration = Duration::from_secs(2);
 
 /// Whether links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +163,7 @@ fn expect(location: &Location, fd: &OwnedFd, expected: FileType) -> Result<(), R
 /// Writes out every link on the way, left to right, as long as each stays in the area. The result is
 /// only a proposal: it is opened beneath the same root.
 fn without_links(location: &Location, root: &OwnedFd) -> Result<String, Errno> {
-    let mut names = split(&location.relative());
+    let mut names = names_of(&location.relative());
     let mut done = 0;
     let mut links = 0;
     while done < names.len() {
@@ -175,13 +179,10 @@ fn without_links(location: &Location, root: &OwnedFd) -> Result<String, Errno> {
         let rest = names.split_off(done + 1);
         names.pop();
         if target.starts_with('/') {
-            let inside = Location::parse(&target)
-                .ok()
-                .filter(|inside| inside.area() == location.area());
-            names = split(&inside.ok_or(Errno::XDEV)?.relative());
+            names = location.area().way_to(&target).ok_or(Errno::XDEV)?;
             done = 0;
         } else {
-            names.extend(split(&target));
+            names.extend(names_of(&target));
         }
         names.extend(rest);
     }
@@ -202,11 +203,19 @@ pub(crate) fn beneath(
 ) -> Result<OwnedFd, Errno> {
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     resolve.set(ResolveFlags::NO_SYMLINKS, links == Links::Refuse);
-    let mut attempts = 0;
+    until_still(RENAMED_TIME, || openat2(root, relative, flags, mode, resolve))
+}
+
+/// Tries again what renames disturb, for as long as `within`; then its error is `EAGAIN`.
+pub(super) fn until_still<T>(
+    within: Duration,
+    mut attempt: impl FnMut() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let began = Instant::now();
     loop {
-        attempts += 1;
-        match openat2(root, relative, flags, mode, resolve) {
-            Err(Errno::AGAIN | Errno::INTR) if attempts < MAX_ATTEMPTS => {}
+        match attempt() {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if began.elapsed() < within => std::thread::yield_now(),
             result => return result,
         }
     }
@@ -221,13 +230,6 @@ fn link_target(root: &OwnedFd, relative: &str) -> Result<Option<String>, Errno> 
     }
     let target = readlinkat(&fd, "", Vec::new())?;
     target.into_string().map(Some).map_err(|_| Errno::ILSEQ)
-}
-
-fn split(path: &str) -> Vec<String> {
-    path.split('/')
-        .filter(|name| !matches!(*name, "" | "."))
-        .map(str::to_owned)
-        .collect()
 }
 
 fn kind(kind: FileType) -> &'static str {

@@ -1,3 +1,4 @@
+use super::roots::until_still;
 use super::*;
 use proptest::prelude::*;
 use rustix::fs::Mode;
@@ -225,6 +226,109 @@ fn nothing_is_written_through_a_planted_link() {
     assert!(!folder.path().join("data/uploads/new").exists());
 }
 
+/// Ends the renames of a test with it.
+struct Renamer {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Renamer {
+    /// Renames a folder to and fro without pause, somewhere else than where the test looks.
+    fn start(folder: &Path) -> Renamer {
+        use std::sync::atomic::Ordering::Relaxed;
+        let stop = std::sync::Arc::<std::sync::atomic::AtomicBool>::default();
+        let (one, other) = (folder.join("one"), folder.join("other"));
+        fs::create_dir(&one).unwrap();
+        let stopped = std::sync::Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Relaxed) {
+                fs::rename(&one, &other).unwrap();
+                fs::rename(&other, &one).unwrap();
+            }
+        });
+        Renamer {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Renamer {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// What the rule says of `way`, in this tree.
+fn check(tree: &Node, way: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    build(tree, &folder.path().join("data/workspace"));
+    let names: Vec<String> = way.split('/').map(str::to_owned).collect();
+    let found = read(&roots, &format!("/mnt/user-data/workspace/{way}"));
+    let expected = model(tree, &names, &mut 40);
+    assert_eq!(found.as_ref().ok(), expected.as_ref(), "{way}: {found:?}");
+}
+
+#[test]
+fn absolute_links_are_read_name_by_name_like_any_other() {
+    let link = |target: &str| Node::Link(target.to_owned());
+    let folder = |entries: Vec<(&str, Node)>| {
+        Node::Folder(
+            entries
+                .into_iter()
+                .map(|(name, node)| (name.to_owned(), node))
+                .collect(),
+        )
+    };
+    let inner = folder(vec![("c", folder(vec![]))]);
+    let tree = folder(vec![
+        ("b", inner),
+        ("file", Node::File("here".to_owned())),
+        ("near", link("b/c")),
+        ("up", link("/mnt/user-data/workspace/near/../../file")),
+        ("dot", link("/mnt/user-data/workspace/file/.")),
+        ("out", link("/mnt/user-data/workspace/near/../../..")),
+        ("self", link("/mnt/user-data/workspace/./")),
+    ]);
+    for way in ["up", "dot", "out", "self/file", "self/dot"] {
+        check(&tree, way);
+    }
+}
+
+#[test]
+fn renames_elsewhere_without_pause_do_not_keep_a_way_from_being_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = roots(folder.path());
+    let workspace = folder.path().join("data/workspace");
+    fs::create_dir(workspace.join("a")).unwrap();
+    fs::write(workspace.join("file"), "here").unwrap();
+    symlink(format!("../{}file", "a/../".repeat(30)), workspace.join("a/link")).unwrap();
+    let _renamers = [0, 1, 2].map(|number| {
+        let place = folder.path().join(number.to_string());
+        fs::create_dir(&place).unwrap();
+        Renamer::start(&place)
+    });
+    for _ in 0..20_000 {
+        assert_eq!(read(&roots, "/mnt/user-data/workspace/a/link").unwrap(), "here");
+    }
+}
+
+#[test]
+fn a_way_that_is_disturbed_for_too_long_is_given_up_with_a_reason() {
+    let within = std::time::Duration::from_millis(5);
+    let mut tries = 0;
+    let end = until_still(within, || {
+        tries += 1;
+        Err::<(), _>(rustix::io::Errno::AGAIN)
+    });
+    assert!(tries > 1, "{tries}");
+    let path = "/mnt/user-data/workspace/a".to_owned();
+    let error = ResolveError::from_errno(end.unwrap_err(), path.clone(), path);
+    assert!(matches!(error, ResolveError::Restless { .. }), "{error}");
+}
+
 /// A file system as the rule sees it: the same names, no kernel.
 #[derive(Clone, Debug)]
 enum Node {
@@ -356,6 +460,9 @@ proptest! {
         let path = format!("/mnt/user-data/workspace/{}", way.join("/"));
         let way: Vec<String> = way.into_iter().filter(|name| name != ".").collect();
         let expected = Location::parse(&path).ok().and_then(|_| model(&root, &way, &mut 40));
-        prop_assert_eq!(read(&roots, &path).ok(), expected, "{}", path);
+        let found = read(&roots, &path);
+        let restless = matches!(found, Err(ResolveError::Restless { .. }));
+        prop_assert!(!restless, "the machine was too busy to decide: {}", path);
+        prop_assert_eq!(found.ok(), expected, "{}", path);
     }
 }

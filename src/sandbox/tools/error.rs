@@ -132,6 +132,7 @@ impl ToolError {
                 ResolveError::Missing { .. } => "missing",
                 ResolveError::WrongKind { .. } => "wrong_kind",
                 ResolveError::ReadOnly { .. } => "read_only",
+                ResolveError::Restless { .. } => "restless",
                 ResolveError::System { source, .. } => code_of(source),
             },
             ToolError::System { error, .. } => code_of(error),
