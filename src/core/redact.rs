@@ -67,6 +67,7 @@ impl Secrets {
         Stream {
             secrets: self.clone(),
             held: Vec::new(),
+            covered: 0,
         }
     }
 
@@ -90,6 +91,8 @@ pub struct Stream {
     secrets: Secrets,
     /// What may be the begin of a secret.
     held: Vec<u8>,
+    /// Bytes at its start that belong to secrets already blotted out: the next one may begin within the one before.
+    covered: usize,
 }
 
 impl Stream {
@@ -110,28 +113,26 @@ impl Stream {
             return bytes;
         }
         let mut clean = Vec::with_capacity(bytes.len());
-        let mut position = 0;
-        while position < bytes.len() {
+        for (position, byte) in bytes.iter().enumerate() {
             let rest = &bytes[position..];
-            if !self.secrets.begins.contains(&rest[0]) {
-                clean.push(rest[0]);
-                position += 1;
-                continue;
+            if self.secrets.begins.contains(byte) {
+                let may_go_on = self.secrets.may_begin(rest);
+                if may_go_on && !is_end {
+                    self.held = rest.to_vec();
+                    break;
+                }
+                let cut = (may_go_on && rest.len() >= MIN_LENGTH).then_some(rest.len());
+                if let Some(length) = self.secrets.at(rest).max(cut) {
+                    if self.covered == 0 {
+                        clean.extend_from_slice(BLOT);
+                    }
+                    self.covered = self.covered.max(length);
+                }
             }
-            if !is_end && self.secrets.may_begin(rest) {
-                self.held = rest.to_vec();
-                break;
+            if self.covered == 0 {
+                clean.push(*byte);
             }
-            if let Some(length) = self.secrets.at(rest) {
-                clean.extend_from_slice(BLOT);
-                position += length;
-            } else if is_end && rest.len() >= MIN_LENGTH && self.secrets.may_begin(rest) {
-                clean.extend_from_slice(BLOT);
-                break;
-            } else {
-                clean.push(bytes[position]);
-                position += 1;
-            }
+            self.covered = self.covered.saturating_sub(1);
         }
         clean
     }
@@ -181,7 +182,49 @@ mod tests {
         assert_eq!(secrets(&["1234"]).blot("1234"), "1234");
     }
 
+    #[test]
+    fn of_two_that_overlap_neither_shows() {
+        let secrets = secrets(&["secret-one-two", "one-two-three", "three-four"]);
+        assert_eq!(secrets.blot("<secret-one-two-three-four>"), "<***>");
+        assert_eq!(secrets.blot("<secret-one-two-thr>"), "<***-thr>");
+        assert_eq!(secrets.blot("<secret-one-two-thr"), "<***");
+        assert_eq!(secrets.blot("secret-one-twosecret-one-two"), "******");
+    }
+
+    /// Every place where a secret stands, or begins and is cut, as from and to; those that overlap as one.
+    fn covered(text: &str, values: &[&str]) -> Vec<(usize, usize)> {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for from in 0..text.len() {
+            let rest = &text[from..];
+            let whole = values
+                .iter()
+                .filter(|value| rest.starts_with(**value))
+                .map(|value| value.len());
+            let cut = values
+                .iter()
+                .filter(|value| rest.len() >= MIN_LENGTH && value.starts_with(rest));
+            let Some(length) = whole.chain(cut.map(|_| rest.len())).max() else {
+                continue;
+            };
+            match found.last_mut() {
+                Some(last) if from < last.1 => last.1 = last.1.max(from + length),
+                _ => found.push((from, from + length)),
+            }
+        }
+        found
+    }
+
     proptest! {
+        #[test]
+        fn what_is_blotted_out_is_what_any_secret_covers(text in "[ab]{0,40}") {
+            let values = ["aababb", "abbabaa", "aababbaa", "bababa"];
+            let mut expected = text.clone();
+            for (from, to) in covered(&text, &values).into_iter().rev() {
+                expected.replace_range(from..to, "***");
+            }
+            prop_assert_eq!(secrets(&values).blot(&text), expected);
+        }
+
         #[test]
         fn pieces_do_not_matter(text in "[ab]{0,60}", cut in 0usize..60, again in 0usize..60) {
             let secrets = secrets(&["aababb", "abbabaa", "aababbaa"]);

@@ -373,7 +373,8 @@ async fn what_the_work_prints_of_a_secret_is_written_down_nowhere() {
     ]);
     assignment.inherit_env = vec!["API_KEY".to_owned()];
     let result = real.next(assignment).await;
-    assert_eq!(result.stdout_tail, "***hunter2\n");
+    // The secret stands there twice, the second beginning within the first.
+    assert_eq!(result.stdout_tail, "***\n");
     assert_eq!(result.stderr_tail, "key ***\n");
     assert!(!serde_json::to_string(&result).unwrap().contains("hunter2hunter2"));
     for log in ["stdout", "stderr"] {
