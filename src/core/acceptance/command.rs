@@ -183,12 +183,39 @@ fn last_command(script: &str) -> Option<Vec<String>> {
         let step = words(step)?;
         let step: Vec<_> = step.iter().map(String::as_str).collect();
         match step.as_slice() {
-            ["set", "-e" | "-eu" | "-euo", ..] => errexit = true,
+            ["set", options @ ..] if is_errexit(options) => errexit = true,
             ["cd", _] if chained || errexit => {}
             _ => return None,
         }
     }
     words(last)
+}
+
+/// Whether `set` with these options makes a failing step end the script, and does nothing that would be seen: `+e` takes
+/// it back, and `-x` prints.
+fn is_errexit(options: &[&str]) -> bool {
+    let mut errexit = false;
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let Some(letters) = option.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            return false;
+        };
+        let (letters, is_named) = letters
+            .strip_suffix('o')
+            .map_or((letters, false), |letters| (letters, true));
+        if !letters.bytes().all(|letter| matches!(letter, b'e' | b'u')) {
+            return false;
+        }
+        errexit |= letters.contains('e');
+        if is_named {
+            match options.next() {
+                Some(&"errexit") => errexit = true,
+                Some(&("pipefail" | "nounset")) => {}
+                _ => return false,
+            }
+        }
+    }
+    errexit
 }
 
 /// The words of a command without any meaning to a shell but quotes; nothing when there is more.
