@@ -3,6 +3,7 @@
 
 mod backoff;
 mod connect;
+mod fit;
 mod outbox;
 mod questions;
 mod run;

@@ -1,5 +1,6 @@
 //! What the runtime has to say, whether or not a connection is there.
 
+use super::fit::fitting;
 use super::questions::{Answered, ModelQuestion, Questions};
 use crate::lock::lock;
 use agentrun_protocol::agent::{CallPlace, Delegation, DelegationState};
@@ -120,8 +121,10 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// Says the end of attempt `id` until it is acknowledged. A repeat replaces the former.
+    /// Says the end of attempt `id` until it is acknowledged. A repeat replaces the former. One that no frame can hold
+    /// is said without what makes it so long.
     pub fn post(&self, id: AttemptId, message: ToGateway) {
+        let message = fitting(message);
         {
             let mut state = lock(&self.state);
             state.running.take_if(|running| *running == id);

@@ -1,5 +1,7 @@
 use super::*;
 use agentrun_protocol::Blob;
+use agentrun_protocol::frame;
+use agentrun_protocol::result::Ending;
 use agentrun_protocol::work::Assignment;
 
 fn id(attempt: i32) -> AttemptId {
@@ -219,4 +221,50 @@ async fn an_end_is_said_before_a_long_question() {
     };
     assert_eq!(outbox.take(answer), None);
     assert_eq!(asking.await.unwrap(), Err(failure));
+}
+
+fn result(artifact: usize, output: usize) -> ToGateway {
+    let result = serde_json::json!({
+        "ending": "Success", "reason": "Succeeded", "message": "m", "exitCode": 0, "timing": {"startMs": 1, "runMs": 2},
+        "usage": {"peakMemoryBytes": 3, "cpuMs": 4}, "processTreeEmpty": true, "output": "o".repeat(output),
+        "artifacts": [{"path": "p".repeat(artifact), "bytes": 1, "sha256": "d", "mediaType": "text/plain"}],
+    });
+    ToGateway::Result {
+        id: id(1),
+        result: serde_json::from_value(result).unwrap(),
+    }
+}
+
+#[test]
+fn a_result_that_no_frame_holds_is_said_without_what_makes_it_so_long() {
+    let said = |message: &ToGateway| {
+        let outbox = Outbox::default();
+        outbox.open();
+        outbox.post(id(1), message.clone());
+        let [said] = <[_; 1]>::try_from(queued(&outbox)).unwrap();
+        assert!(frame::encode(&said).is_ok());
+        said
+    };
+    let of = |message| match message {
+        ToGateway::Result { result, .. } => *result,
+        other => panic!("{other:?}"),
+    };
+    let short = result(10, 10);
+    assert_eq!(said(&short), short);
+    let long = of(said(&result(2 << 20, 10)));
+    assert!(
+        long.message.starts_with("m; the result takes 2097"),
+        "{}",
+        long.message
+    );
+    assert_eq!(
+        (long.artifacts.len(), &long.output),
+        (0, &Some("o".repeat(10).into()))
+    );
+    assert_eq!(long.ending, Ending::Success);
+    let longer = of(said(&result(10, 2 << 20)));
+    assert_eq!(
+        (longer.ending, longer.reason.as_str(), longer.output),
+        (Ending::Error, "OutputTooLarge", None)
+    );
 }

@@ -3,6 +3,7 @@
 use super::connect::Connection;
 use super::outbox::Outbox;
 use super::run::Event;
+use crate::chain;
 use crate::task::Task;
 use agentrun_protocol::channel::{IDLE_MS, PING_MS, Refusal, ToGateway, ToRuntime};
 use agentrun_protocol::frame::{self, Decoder, FrameError};
@@ -164,12 +165,14 @@ fn say(
     message: Option<ToGateway>,
     said: &mut Instant,
 ) -> Option<SessionEnd> {
-    let bytes = match frame::encode(&message?) {
-        Ok(bytes) => bytes,
-        Err(error) => return Some(SessionEnd::Broken(error.into())),
-    };
-    permit.send(bytes.into());
-    *said = Instant::now();
+    match frame::encode(&message?) {
+        Ok(bytes) => {
+            permit.send(bytes.into());
+            *said = Instant::now();
+        }
+        // Another connection could not carry it either.
+        Err(error) => tracing::error!(error = chain(&error), "a message for the gateway was not sent"),
+    }
     None
 }
 
