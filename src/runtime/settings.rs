@@ -91,6 +91,8 @@ pub struct Bounds {
     pub exit_grace: Duration,
     /// Between SIGTERM and SIGKILL at the deadline.
     pub timeout_grace: Duration,
+    /// For the looks at what the work left: artifacts, criteria and the cache.
+    pub collect: Duration,
     /// For the acknowledgement of the last message before the runtime exits.
     pub farewell: Duration,
 }
@@ -104,6 +106,7 @@ impl Default for Bounds {
             quiet: Duration::from_secs(2),
             exit_grace: FUNCTION_EXIT_GRACE,
             timeout_grace: Duration::from_secs(2),
+            collect: COLLECT_TIME,
             farewell: Duration::from_secs(2),
         }
     }
@@ -112,6 +115,10 @@ impl Default for Bounds {
 /// How long the executor is waited for: its container starts when its image is pulled. The Pod's deadline and
 /// the operator's `startTimeout` usually come first.
 const EXECUTOR: Duration = Duration::from_mins(15);
+
+/// How long all that follows the work may take before its result is stored. It is more than the bounds of artifacts and
+/// criteria together, which a look at every step keeps: what is still not over then hangs in the volume.
+const COLLECT_TIME: Duration = Duration::from_mins(1);
 
 /// How long a function may go on after its complete document.
 pub const FUNCTION_EXIT_GRACE: Duration = Duration::from_secs(5);

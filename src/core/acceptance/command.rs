@@ -8,7 +8,7 @@ use super::report::{Framework, Reading, Seen};
 
 /// One thing that a sub-task ran, as the runtime recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallRecord {
+pub struct CommandRun {
     /// Program and arguments; a tool call of a shell is `sh -c SCRIPT`.
     pub argv: Vec<String>,
     /// How it ended.
@@ -34,7 +34,7 @@ pub struct Judge {
 
 /// The call of `calls`, oldest first, that `command` is about: the newest that matches. With it comes the judge who
 /// reads its output. A finding comes instead where no output could change it.
-pub fn judge_of(command: &str, calls: &[CallRecord]) -> Result<(usize, Judge), Finding> {
+pub fn judge_of(command: &str, calls: &[CommandRun]) -> Result<(usize, Judge), Finding> {
     let unclear =
         || Finding::unverified("the command has quotes or shell characters that cannot be compared");
     let wanted = words(command).ok_or_else(unclear)?;

@@ -1,6 +1,6 @@
 //! Acceptance criteria: what they say, and what facts make of them.
 //!
-//! Nothing here looks at a file or runs anything. The runtime gathers [`FileFacts`] and [`CallRecord`]s where user code
+//! Nothing here looks at a file or runs anything. The runtime gathers [`FileFacts`] and [`CommandRun`]s where user code
 //! cannot forge them, and every decision follows from those. What cannot be decided is unverified: never taken to hold,
 //! and never called a failure of the work.
 
@@ -13,7 +13,7 @@ mod report;
 mod rerun;
 mod verdict;
 
-pub use command::{CallEnd, CallRecord, Judge, judge_of};
+pub use command::{CallEnd, CommandRun, Judge, judge_of};
 pub use criterion::{Criterion, CriterionError, FileCheck, Scope, parse};
 pub use csv::HEADER_BYTES;
 pub use file::{FileFacts, JSON_BYTES, Regular, decide_file, decide_written};

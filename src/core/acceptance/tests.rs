@@ -302,8 +302,8 @@ const COMMANDS: [&str; 15] = [
     "npm test",
 ];
 
-fn ran(argv: &[&str], code: i32) -> CallRecord {
-    CallRecord {
+fn ran(argv: &[&str], code: i32) -> CommandRun {
+    CommandRun {
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         end: CallEnd::Exited(code),
     }
@@ -333,7 +333,7 @@ fn without_a_summary_nothing_passes() {
         );
         assert_eq!(word(&judged(command, 139, "1 passed")), Word::Fails, "{command}");
     }
-    let killed = CallRecord {
+    let killed = CommandRun {
         argv: vec!["pytest".into()],
         end: CallEnd::Killed,
     };

@@ -8,7 +8,7 @@ mod calls;
 mod look;
 mod written;
 
-pub(crate) use calls::Call;
+pub(crate) use calls::{Call, Output, of_agent};
 pub(crate) use written::Before;
 
 use agentrun_core::acceptance::{
@@ -19,6 +19,8 @@ use agentrun_sandbox::resolve::Roots;
 use look::look;
 use std::time::{Duration, Instant};
 
+/// What a criterion that was not looked at is told by.
+const LATE: &str = "the time for checks was over";
 /// How long all criteria together may take; what is not checked by then is unverified.
 pub(crate) const CHECK_TIME: Duration = Duration::from_secs(20);
 
@@ -39,14 +41,27 @@ pub(crate) fn check(criteria: &[String], facts: &Facts<'_>) -> Vec<CriterionVerd
     criteria.iter().map(|text| verdict(text, facts)).collect()
 }
 
+/// What is said of each criterion when the time is over.
+pub(crate) fn unchecked(criteria: &[String]) -> Vec<CriterionVerdict> {
+    let late = || Finding::unverified(LATE);
+    let said = criteria
+        .iter()
+        .map(|text| say(text, &parse(text).unwrap_or(Criterion::Unknown), late()));
+    said.collect()
+}
+
 fn verdict(text: &str, facts: &Facts<'_>) -> CriterionVerdict {
     // What admission refuses can still come in by hand.
     let criterion = parse(text).unwrap_or(Criterion::Unknown);
     let finding = if Instant::now() < facts.until {
         find(&criterion, facts)
     } else {
-        Finding::unverified("the time for checks was over")
+        Finding::unverified(LATE)
     };
+    say(text, &criterion, finding)
+}
+
+fn say(text: &str, criterion: &Criterion, finding: Finding) -> CriterionVerdict {
     CriterionVerdict {
         criterion: text.to_owned(),
         family: criterion.family().to_owned(),

@@ -1,6 +1,8 @@
 use super::*;
+use crate::store::calls::CallLog;
 use crate::store::evidence::Evidence;
-use agentrun_core::acceptance::{CallEnd, CallRecord};
+use agentrun_core::acceptance::{CallEnd, CommandRun};
+use agentrun_protocol::tool::{BashRecord, CallRecord, Effect, ToolName};
 use agentrun_protocol::work::{Assignment, AttemptId, Limits, Work};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -328,11 +330,11 @@ fn tests_passed_reads_the_whole_log_of_the_call() {
         path
     };
     let call = |stdout: &[u8], whole: bool| Call {
-        record: CallRecord {
+        run: CommandRun {
             argv: vec!["pytest".into(), "-q".into()],
             end: CallEnd::Exited(0),
         },
-        logs: [log("stdout", stdout), log("stderr", b"")],
+        output: Output::Logs([log("stdout", stdout), log("stderr", b"")]),
         whole,
     };
     let word = |call| word(&ground.verdict_since("tests_passed:pytest -q", &Before::default(), &[call]));
@@ -347,7 +349,7 @@ fn tests_passed_reads_the_whole_log_of_the_call() {
     assert_eq!(word(call(b"", true)), "open");
     assert_eq!(word(call(b"1 failed, 2 passed in 0.10s", true)), "fails");
     let mut gone = call(b"", true);
-    gone.logs = ["a", "b"].map(|name| ground.folder.path().join(name));
+    gone.output = Output::Logs(["a", "b"].map(|name| ground.folder.path().join(name)));
     assert_eq!(word(gone), "open");
     assert_eq!(ground.word("tests_passed:pytest -q"), "open");
 }
@@ -364,4 +366,67 @@ fn what_is_not_checked_in_time_is_open() {
     };
     let verdicts = check(&["file:a exists".to_owned()], &facts);
     assert_eq!(word(&verdicts[0]), "open");
+}
+
+/// Command, exit code, head and tail of the output.
+type ShellCall<'a> = (&'a str, Option<i32>, &'a str, &'a str);
+
+/// The verdict on `pytest -q` after an agent's shell calls, attempt by attempt.
+fn agent_ran(attempts: &[&[ShellCall<'_>]]) -> &'static str {
+    let ground = Ground::new();
+    let mut number = 0;
+    for calls in attempts {
+        number += 1;
+        let log = CallLog::open(&ground.evidence(number)).unwrap();
+        for (command, exit_code, head, tail) in *calls {
+            let shell = BashRecord {
+                command: (*command).to_owned(),
+                exit_code: *exit_code,
+                timed_out: exit_code.is_none(),
+                sha256: Some(String::new()),
+                head: (*head).to_owned(),
+                tail: (*tail).to_owned(),
+                ..BashRecord::default()
+            };
+            log.append(CallRecord {
+                number: 0,
+                tool: ToolName::Bash,
+                ok: true,
+                duration_ms: 1,
+                effect: Effect::Bash(shell),
+            })
+            .unwrap();
+        }
+    }
+    let calls = of_agent(&ground.evidence(number), number).unwrap();
+    word(&ground.verdict_since("tests_passed:pytest -q", &Before::default(), &calls))
+}
+
+#[test]
+fn the_shell_calls_of_an_agent_count_and_the_newest_decides() {
+    let passed = ("cd app && pytest -q", Some(0), "3 passed in 0.10s\n", "");
+    let failed = ("pytest -q", Some(1), "1 failed in 0.10s\n", "");
+    assert_eq!(agent_ran(&[&[]]), "open");
+    assert_eq!(agent_ran(&[&[failed, passed]]), "holds");
+    assert_eq!(agent_ran(&[&[passed, failed]]), "fails");
+    assert_eq!(
+        agent_ran(&[&[passed, failed], &[passed]]),
+        "holds",
+        "an agent goes on in its next attempt"
+    );
+    assert_eq!(
+        agent_ran(&[&[passed], &[]]),
+        "holds",
+        "and does not repeat what it did"
+    );
+    let long = ("pytest -q", Some(0), "noise", "3 passed in 0.10s\n");
+    assert_eq!(
+        agent_ran(&[&[long]]),
+        "open",
+        "what is between the two ends is unknown"
+    );
+    let late = ("pytest -q", None, "3 passed in 0.10s\n", "");
+    assert_eq!(agent_ran(&[&[passed, late]]), "fails");
+    let piped = ("pytest -q | tail -1", Some(0), "3 passed in 0.10s\n", "");
+    assert_eq!(agent_ran(&[&[piped]]), "open");
 }

@@ -11,6 +11,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::BuildHasher as _;
 use std::io::{self, Read as _, Seek as _};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -50,21 +51,48 @@ pub(super) struct Listing {
 }
 
 /// What was found, and whether something was left out.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Artifacts {
     pub(super) files: Vec<ArtifactRef>,
     pub(super) left_out: usize,
+    /// Time and bounds were enough to look at every name.
+    pub(super) whole: bool,
+}
+
+impl Default for Artifacts {
+    fn default() -> Self {
+        Artifacts {
+            files: Vec::new(),
+            left_out: 0,
+            whole: true,
+        }
+    }
+}
+
+impl Artifacts {
+    /// The time was over before anything was found.
+    pub(super) fn unseen() -> Self {
+        Artifacts {
+            whole: false,
+            ..Artifacts::default()
+        }
+    }
 }
 
 /// Lists `outputs`. A missing folder is an empty one.
 pub(super) fn list(roots: &Roots) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    walk(roots, &mut |path, stamp| {
+    // What is beyond the bound counts as new, should the walk afterwards come to it.
+    let _ = walk(roots, &mut |path, stamp| {
         let number = listing.numbers.hash_one((path, stamp));
         listing.known.insert(number);
+        ControlFlow::Continue(())
     })?;
     Ok(listing)
 }
+
+/// Takes a path below `outputs`, and says whether to go on.
+type See<'a> = &'a mut dyn FnMut(&str, &Stamp) -> ControlFlow<()>;
 
 impl Listing {
     fn has(&self, path: &str, stamp: &Stamp) -> bool {
@@ -72,12 +100,12 @@ impl Listing {
     }
 }
 
-/// Shows each regular file of `outputs` to `see`, by its relative path.
-fn walk(roots: &Roots, see: &mut dyn FnMut(&str, &Stamp)) -> io::Result<()> {
+/// Shows each regular file of `outputs` to `see`, by its relative path, until that has seen enough.
+fn walk(roots: &Roots, see: See<'_>) -> io::Result<ControlFlow<()>> {
     let mut left = MAX_ENTRIES;
     match fs::open(roots.folder(&Area::Outputs), FOLDER, Mode::empty()) {
         Ok(folder) => walk_folder(&folder, "", 0, &mut left, see),
-        Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(rustix::io::Errno::NOENT) => Ok(ControlFlow::Continue(())),
         Err(error) => Err(error.into()),
     }
 }
@@ -87,8 +115,8 @@ fn walk_folder(
     prefix: &str,
     depth: usize,
     left: &mut usize,
-    see: &mut dyn FnMut(&str, &Stamp),
-) -> io::Result<()> {
+    see: See<'_>,
+) -> io::Result<ControlFlow<()>> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -96,7 +124,7 @@ fn walk_folder(
             continue;
         }
         if *left == 0 {
-            return Ok(());
+            return Ok(ControlFlow::Break(()));
         }
         *left -= 1;
         // Names that are no UTF-8 cannot stand in a result.
@@ -108,17 +136,21 @@ fn walk_folder(
             continue;
         };
         let path = format!("{prefix}{name}");
-        match FileType::from_raw_mode(stat.st_mode) {
+        let seen = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => see(&path, &Stamp::of(&stat)),
             FileType::Directory if depth < MAX_DEPTH => {
-                if let Ok(inner) = fs::openat(folder, name, FOLDER, Mode::empty()) {
-                    walk_folder(&inner, &format!("{path}/"), depth + 1, left, see)?;
+                match fs::openat(folder, name, FOLDER, Mode::empty()) {
+                    Ok(inner) => walk_folder(&inner, &format!("{path}/"), depth + 1, left, see)?,
+                    Err(_) => ControlFlow::Continue(()),
                 }
             }
-            _ => {}
+            _ => ControlFlow::Continue(()),
+        };
+        if seen.is_break() {
+            return Ok(seen);
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 impl Stamp {
@@ -136,20 +168,25 @@ impl Stamp {
 pub(super) fn changed(roots: &Roots, before: &Listing, until: Instant) -> io::Result<Artifacts> {
     let mut artifacts = Artifacts::default();
     let mut first = BTreeSet::new();
-    walk(roots, &mut |path, stamp| {
+    let end = walk(roots, &mut |path, stamp| {
+        if Instant::now() >= until {
+            return ControlFlow::Break(());
+        }
         if before.has(path, stamp) {
-            return;
+            return ControlFlow::Continue(());
         }
         if !fits(path) {
             artifacts.left_out += 1;
-            return;
+            return ControlFlow::Continue(());
         }
         first.insert(path.to_owned());
         if first.len() > MAX_ARTIFACTS {
             first.pop_last();
             artifacts.left_out += 1;
         }
+        ControlFlow::Continue(())
     })?;
+    artifacts.whole = end.is_continue();
     for path in first {
         match artifact(roots, &path, until) {
             Ok(Some(artifact)) => artifacts.files.push(artifact),

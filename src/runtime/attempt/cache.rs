@@ -25,9 +25,13 @@ const MAX_ENTRIES: usize = 4096;
 /// How long hashing of input and files may take; a key that takes longer is none, and the work runs.
 const HASH_TIME: Duration = Duration::from_secs(20);
 
-/// The place of one result.
+/// The place of one result, and the files that it stands for.
 #[derive(Clone, Debug)]
-pub(super) struct Entry(PathBuf);
+pub(super) struct Entry {
+    place: PathBuf,
+    /// Path and digest of each file before the work; its digest is null where there was none.
+    reads: Vec<(String, Value)>,
+}
 
 /// The place of this work's result, if the task asked for the cache. Blocks.
 pub(super) fn entry(
@@ -52,7 +56,7 @@ pub(super) fn entry(
     let mut reads = Vec::new();
     for path in &cache.reads {
         match hash_read(roots, path, until) {
-            Some(read) => reads.push(json!([path, read])),
+            Some(read) => reads.push((path.clone(), read)),
             None => return Ok(None),
         }
     }
@@ -61,7 +65,8 @@ pub(super) fn entry(
         "limits": assignment.limits,
     });
     let name = format!("{}.json", sha256_of(key.to_string().as_bytes()));
-    Ok(Some(Entry(state.join(FOLDER).join(name))))
+    let place = state.join(FOLDER).join(name);
+    Ok(Some(Entry { place, reads }))
 }
 
 fn hash_input(input: &mut Source, until: Instant) -> io::Result<Option<String>> {
@@ -92,22 +97,37 @@ fn hash_read(roots: &Roots, path: &str, until: Instant) -> Option<Value> {
 impl Entry {
     /// What the function wrote the last time. Blocks.
     pub(super) fn load(&self) -> Option<Vec<u8>> {
-        let file = fs::File::open(&self.0).ok()?;
+        let file = fs::File::open(&self.place).ok()?;
         let mut bytes = Vec::new();
         file.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
-    /// Keeps what the function wrote. A result that cannot be kept is a result all the same. Blocks.
-    pub(super) fn store(&self, document: &[u8]) {
-        let stored = write(&self.0, document, MODE, Durability::Process).and_then(|()| self.make_room());
+    /// Keeps what the function wrote, if the files that it read are what they were before: others may write them while
+    /// it runs, and so may the function. A result that cannot be kept is a result all the same. Blocks.
+    pub(super) fn store(&self, roots: &Roots, document: &[u8]) {
+        if !self.is_still_so(roots) {
+            tracing::info!(
+                "the result is not kept for the cache: a file that it reads has changed meanwhile"
+            );
+            return;
+        }
+        let stored = write(&self.place, document, MODE, Durability::Process).and_then(|()| self.make_room());
         if let Err(error) = stored {
             tracing::warn!(%error, "the result is not kept for the cache");
         }
     }
 
+    /// A file that cannot be read in time may be another one.
+    fn is_still_so(&self, roots: &Roots) -> bool {
+        let until = Instant::now() + HASH_TIME;
+        self.reads
+            .iter()
+            .all(|(path, before)| hash_read(roots, path, until).as_ref() == Some(before))
+    }
+
     fn make_room(&self) -> io::Result<()> {
-        let Some(folder) = self.0.parent() else {
+        let Some(folder) = self.place.parent() else {
             return Ok(());
         };
         let mut entries: Vec<(SystemTime, PathBuf)> = Vec::new();

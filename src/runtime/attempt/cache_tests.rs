@@ -62,12 +62,18 @@ impl World {
         fs::write(self.folder.path().join("workspace/table.csv"), text).unwrap();
     }
 
-    fn entry(&self) -> Option<PathBuf> {
-        let roots = Roots::new(self.folder.path(), "/nonexistent");
+    fn roots(&self) -> Roots {
+        Roots::new(self.folder.path(), "/nonexistent")
+    }
+
+    fn found(&self) -> Option<Entry> {
         let mut input = Source::Bytes(self.input.to_vec());
         let state = self.folder.path();
-        let found = entry(&self.assignment, self.image, state, &roots, &mut input).unwrap();
-        found.map(|entry| entry.0)
+        entry(&self.assignment, self.image, state, &self.roots(), &mut input).unwrap()
+    }
+
+    fn entry(&self) -> Option<PathBuf> {
+        self.found().map(|entry| entry.place)
     }
 }
 
@@ -134,6 +140,26 @@ fn what_cannot_be_read_whole_makes_no_key() {
 }
 
 #[test]
+fn a_result_is_kept_only_for_the_files_that_were_there_when_it_began_and_still_are() {
+    let changes: [(&str, bool, Change); 4] = [
+        ("nothing", true, |_| {}),
+        ("the same again", true, |world| world.table("a\n")),
+        ("another text", false, |world| world.table("b\n")),
+        ("no file", false, |world| {
+            fs::remove_file(world.folder.path().join("workspace/table.csv")).unwrap();
+        }),
+    ];
+    for (what, kept, change) in changes {
+        let mut world = World::new();
+        world.table("a\n");
+        let entry = world.found().unwrap();
+        change(&mut world);
+        entry.store(&world.roots(), b"1");
+        assert_eq!(entry.load().is_some(), kept, "{what}");
+    }
+}
+
+#[test]
 fn the_oldest_results_make_room_for_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -142,7 +168,11 @@ fn the_oldest_results_make_room_for_new_ones() {
     }
     let old = fs::File::options().write(true).open(path("7")).unwrap();
     old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    Entry(path("new.json")).store(b"2");
+    let entry = Entry {
+        place: path("new.json"),
+        reads: Vec::new(),
+    };
+    entry.store(&Roots::new(folder.path(), "/nonexistent"), b"2");
     assert!(path("new.json").exists());
     assert!(!path("7").exists());
     let left = fs::read_dir(folder.path()).unwrap().count();

@@ -1,6 +1,6 @@
 //! The order of an attempt: prepare, run, judge, collect, store.
 
-use super::artifacts::{self, Artifacts, HASH_TIME};
+use super::artifacts::{self, Artifacts, HASH_TIME, Listing};
 use super::call::{self, Over, Terms};
 use super::context::{Context, Control};
 use super::judge::{MAX_DOCUMENT, Times, Verdict, judge, place_document, tails};
@@ -14,7 +14,7 @@ use crate::chain;
 use crate::store::evidence::Evidence;
 use crate::store::volume::VolumeError;
 use agentrun_api::SubTaskReason;
-use agentrun_core::acceptance::{CallEnd, CallRecord};
+use agentrun_core::acceptance::{CallEnd, CommandRun};
 use agentrun_protocol::executor::{ProcessEnd, Stream};
 use agentrun_protocol::result::{AttemptResult, CriterionVerdict, Ending, Timing, Usage};
 use agentrun_protocol::work::{Assignment, Work};
@@ -22,7 +22,7 @@ use agentrun_sandbox::resolve::Roots;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How an attempt ended.
 #[derive(Debug)]
@@ -192,47 +192,82 @@ impl Attempt {
         }))
     }
 
-    /// Judges, hashes and places. Away from the timers, since all of it reads and writes files.
+    /// Judges, hashes and places. Away from the timers, since all of it reads and writes files; what is not over when
+    /// the time is, is left out, and the result says so.
     async fn collect(&self, mut over: Over, record: Record, basis: Basis) -> io::Result<AttemptResult> {
         if let Some(error) = over.evidence.take() {
             return Err(error);
         }
-        let warm_start = self.context.settings.bounds.warm_start;
+        let bounds = self.context.settings.bounds;
+        let until = Instant::now() + bounds.collect;
         let times = Times {
             limit_ms: self.assignment.remaining_ms,
-            warm_start_ms: u64::try_from(warm_start.as_millis()).unwrap_or(u64::MAX),
+            warm_start_ms: u64::try_from(bounds.warm_start.as_millis()).unwrap_or(u64::MAX),
         };
         let (work, evidence) = (self.assignment.work.clone(), self.evidence.clone());
+        let (over, record) = (Arc::new(over), Arc::new(record));
+        let schemas = Arc::clone(&basis.schemas);
+        let (ended, logs) = (Arc::clone(&over), Arc::clone(&record));
+        let judged =
+            crate::blocking(move || judge(&work, &ended, &logs, times, schemas.output.as_ref(), &evidence));
+        let verdict = judged.await?;
+        let artifacts = self.artifacts(basis.before, until).await?;
+        let acceptance = match verdict.ending {
+            Ending::Success => self.check(basis.unwritten, &over, &record, until).await?,
+            _ => Vec::new(),
+        };
+        let is_reusable = verdict.ending == Ending::Success && !acceptance.iter().any(fails);
+        if let Some(entry) = basis.cache.filter(|_| is_reusable) {
+            let roots = self.context.settings.folders.roots();
+            let kept = crate::blocking(move || {
+                entry.store(&roots, &record.stdout.head(MAX_DOCUMENT)?);
+                Ok(())
+            });
+            in_time(until, kept).await?;
+        }
+        Ok(AttemptResult {
+            acceptance,
+            ..assemble(verdict, artifacts)
+        })
+    }
+
+    async fn artifacts(&self, before: Listing, until: Instant) -> io::Result<Artifacts> {
+        let roots = self.context.settings.folders.roots();
+        let soon = until.into_std().min(std::time::Instant::now() + HASH_TIME);
+        let found = crate::blocking(move || artifacts::changed(&roots, &before, soon));
+        Ok(in_time(until, found).await?.unwrap_or_else(Artifacts::unseen))
+    }
+
+    async fn check(
+        &self,
+        before: Before,
+        over: &Over,
+        record: &Record,
+        until: Instant,
+    ) -> io::Result<Vec<CriterionVerdict>> {
         let criteria = self.assignment.acceptance.clone();
         let roots = self.context.settings.folders.roots();
-        crate::blocking(move || {
-            let verdict = judge(
-                &work,
-                &over,
-                &record,
-                times,
-                basis.schemas.output.as_ref(),
-                &evidence,
-            )?;
-            let until = std::time::Instant::now() + HASH_TIME;
-            let artifacts = artifacts::changed(&roots, &basis.before, until)?;
-            let acceptance = match verdict.ending {
-                Ending::Success => {
-                    let calls = calls(&work, &over, &record, &evidence);
-                    acceptance::check(&criteria, &facts(&roots, &basis.unwritten, &calls))
-                }
-                _ => Vec::new(),
-            };
-            let is_reusable = verdict.ending == Ending::Success && !acceptance.iter().any(fails);
-            if let Some(entry) = basis.cache.filter(|_| is_reusable) {
-                entry.store(&record.stdout.head(MAX_DOCUMENT)?);
+        let (mut calls, agent) = match &self.assignment.work {
+            Work::Command { argv, .. } => (vec![command_run(argv, over, record, &self.evidence)], None),
+            Work::Agent(_) => (
+                Vec::new(),
+                Some((self.evidence.clone(), self.assignment.id.attempt)),
+            ),
+            Work::Function { .. } => (Vec::new(), None),
+        };
+        let soon = until.into_std().min(std::time::Instant::now() + CHECK_TIME);
+        let checked = crate::blocking(move || {
+            if let Some((evidence, attempt)) = agent {
+                calls = acceptance::of_agent(&evidence, attempt)?;
             }
-            Ok(AttemptResult {
-                acceptance,
-                ..assemble(verdict, artifacts)
-            })
-        })
-        .await
+            let facts = acceptance::Facts {
+                until: soon,
+                ..facts(&roots, &before, &calls)
+            };
+            Ok(acceptance::check(&criteria, &facts))
+        });
+        let unchecked = || acceptance::unchecked(&self.assignment.acceptance);
+        Ok(in_time(until, checked).await?.unwrap_or_else(unchecked))
     }
 
     async fn store(&self, result: Box<AttemptResult>) -> Box<AttemptResult> {
@@ -274,6 +309,15 @@ impl Attempt {
     }
 }
 
+/// What `looking` finds, or nothing when the time is over before it ends. A look that hangs in the volume goes on behind
+/// our back: nobody can end it, and nobody waits for it.
+async fn in_time<T>(until: Instant, looking: impl Future<Output = io::Result<T>>) -> io::Result<Option<T>> {
+    match timeout_at(until, looking).await {
+        Ok(found) => found.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The work was over before it began.
 #[derive(Debug, thiserror::Error)]
 enum Unstarted {
@@ -298,24 +342,22 @@ fn fails(verdict: &CriterionVerdict) -> bool {
     verdict.checked && !verdict.holds
 }
 
-/// What the sub-task ran: a command is one call of its own.
-fn calls(work: &Work, over: &Over, record: &Record, evidence: &Evidence) -> Vec<Call> {
-    let Work::Command { argv, .. } = work else {
-        return Vec::new();
-    };
+/// What a command ran: it is one call of its own.
+fn command_run(argv: &[String], over: &Over, record: &Record, evidence: &Evidence) -> Call {
     let end = match over.ended.end {
         ProcessEnd::Exited { code } => CallEnd::Exited(code),
         _ => CallEnd::Killed,
     };
     let totals = [record.stdout.total(), record.stderr.total()];
-    vec![Call {
-        record: CallRecord {
-            argv: argv.clone(),
+    let logs = [Stream::Stdout, Stream::Stderr].map(|stream| evidence.log_path(stream));
+    Call {
+        run: CommandRun {
+            argv: argv.to_vec(),
             end,
         },
-        logs: [Stream::Stdout, Stream::Stderr].map(|stream| evidence.log_path(stream)),
+        output: acceptance::Output::Logs(logs),
         whole: totals.into_iter().all(|total| total <= LOG_BYTES),
-    }]
+    }
 }
 
 fn assemble(verdict: Verdict, artifacts: Artifacts) -> AttemptResult {
@@ -325,12 +367,15 @@ fn assemble(verdict: Verdict, artifacts: Artifacts) -> AttemptResult {
         Some(Placed::Stored(file)) => (None, Some(file)),
     };
     let mut message = verdict.message;
-    if artifacts.left_out > 0 {
+    let mut note = |note: String| {
         let separator = if message.is_empty() { "" } else { "; " };
-        message = format!(
-            "{message}{separator}{} further artifacts are not listed",
-            artifacts.left_out
-        );
+        message = format!("{message}{separator}{note}");
+    };
+    if artifacts.left_out > 0 {
+        note(format!("{} further artifacts are not listed", artifacts.left_out));
+    }
+    if !artifacts.whole {
+        note("not all of /mnt/user-data/outputs was looked at, so that artifacts may be missing".to_owned());
     }
     AttemptResult {
         ending: verdict.ending,

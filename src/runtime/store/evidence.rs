@@ -33,6 +33,16 @@ impl Evidence {
         Ok(Evidence { folder, relative })
     }
 
+    /// The same of another attempt of the sub-task.
+    #[must_use]
+    pub fn of_attempt(&self, attempt: i32) -> Self {
+        let relative = self.relative.rsplit_once('/').map_or("", |(tasks, _)| tasks);
+        Evidence {
+            folder: self.folder.with_file_name(attempt.to_string()),
+            relative: format!("{relative}/{attempt}"),
+        }
+    }
+
     /// The result of this attempt, if it has already ended. One that cannot be read counts as none.
     pub fn result(&self) -> Option<AttemptResult> {
         let bytes = std::fs::read(self.folder.join("result.json")).ok()?;

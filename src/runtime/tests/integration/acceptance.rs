@@ -1,9 +1,10 @@
 //! Criteria, from the assignment to the result, with the real executor.
 
 use crate::real::Real;
-use crate::world::{command, function};
+use crate::world::{World, command, function};
 use agentrun_protocol::result::{AttemptResult, Ending};
 use agentrun_protocol::work::{Assignment, CacheKey};
+use std::time::Duration;
 
 fn with_criteria(script: &str, criteria: &[&str]) -> Assignment {
     Assignment {
@@ -95,4 +96,26 @@ async fn a_result_that_does_not_meet_its_criteria_is_not_taken_again() {
         let result = real.next(assignment.clone()).await;
         assert_eq!((result.reason.as_str(), words(&result)), (reason, vec!["holds"]));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_at_what_the_work_left_end_in_time_and_the_result_says_what_was_not_looked_at() {
+    let mut world = World::new().await;
+    world.settings.bounds.collect = Duration::ZERO;
+    let (_runtime, mut executor, mut peer) = world.up().await;
+    std::fs::write(world.path("data/outputs/made"), "x").unwrap();
+    let mut assignment = function("f");
+    assignment.acceptance = vec!["file:/mnt/user-data/outputs/made exists".to_owned()];
+    peer.assign(&assignment).await;
+    executor.answer(b"1\n").await;
+    let result = peer.result().await;
+    assert_eq!(result.ending, Ending::Success);
+    assert_eq!(result.artifacts, []);
+    assert!(
+        result.message.contains("artifacts may be missing"),
+        "{}",
+        result.message
+    );
+    assert_eq!(words(&result), ["open"]);
+    assert_eq!(result.acceptance[0].detail, "the time for checks was over");
 }
