@@ -4,9 +4,11 @@ use super::{Call, CallEvent, Link, Lost};
 use crate::settings::SeenFolders;
 use crate::store::calls::CallLog;
 use crate::task::Task;
+use agentrun_core::redact::Secrets;
 use agentrun_protocol::executor::{Ended, Exec, ProcessEnd, Stream};
 use agentrun_protocol::tool::{
-    BashRecord, CallRecord, Effect, MAX_ARGUMENTS, MAX_OUTPUT, PROGRAM, Seen, Session, ToolName, ToolOutput,
+    BashRecord, CallRecord, Effect, Facts, MAX_ARGUMENTS, MAX_OUTPUT, PROGRAM, Seen, Session, ToolName,
+    ToolOutput,
 };
 use agentrun_protocol::work::{FileAccess, Limits};
 use agentrun_sandbox::resolve::Roots;
@@ -47,6 +49,8 @@ pub struct ShellTerms {
     pub inherit_env: Vec<String>,
     /// TCP connections are allowed.
     pub tcp: bool,
+    /// What neither answers nor records may show.
+    pub secrets: Secrets,
 }
 
 /// Why a call has no answer. Everything else, also a tool that crashes, is an answer.
@@ -156,6 +160,7 @@ impl Toolbox {
         } else {
             self.file_tool(tool, arguments, bound).await?
         };
+        let output = without_secrets(output, &self.terms.secrets);
         self.session.remember(output.seen.iter().cloned());
         let record = CallRecord {
             number: 0,
@@ -302,6 +307,18 @@ fn understand(tool: ToolName, stdout: &[u8], ended: &Ended) -> ToolOutput {
     output.text.truncate(output.text.floor_char_boundary(MAX_TEXT));
     output.seen.truncate(1);
     output.seen.retain(|Seen { path, .. }| path.len() <= MAX_PATH);
+    output
+}
+
+/// An answer as it may be told to a model and written down. Names of files and contents of images are data and stay.
+fn without_secrets(mut output: ToolOutput, secrets: &Secrets) -> ToolOutput {
+    output.text = secrets.blot(&output.text);
+    if let Facts::Bash(record) = &mut output.facts {
+        let texts = [&mut record.command, &mut record.head, &mut record.tail];
+        for text in texts.into_iter().chain(&mut record.not_started) {
+            *text = secrets.blot(text);
+        }
+    }
     output
 }
 

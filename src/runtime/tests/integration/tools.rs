@@ -2,6 +2,7 @@
 
 use crate::real::{mounts, start_executor};
 use crate::world::{World, command};
+use agentrun_core::redact::Secrets;
 use agentrun_protocol::tool::{BashRecord, CallRecord, Effect, Facts, Session, ToolName, ToolOutput};
 use agentrun_runtime::executor::{Link, ShellTerms, Toolbox, accept, bind};
 use agentrun_runtime::store::calls::{self, CallLog};
@@ -12,6 +13,9 @@ use std::process::Child;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_mins(1);
+
+/// What the task's Secret holds.
+const SECRET: &str = "s3cr3t-of-the-task";
 
 /// A toolbox of an attempt, and the executor that it works with.
 struct Tools {
@@ -73,6 +77,7 @@ fn evidence(world: &World) -> Evidence {
 fn toolbox(world: &World, link: &Link, session: Session) -> Toolbox {
     let terms = ShellTerms {
         env: [("GIVEN".to_owned(), "by the task".to_owned())].into(),
+        secrets: Secrets::new([SECRET.as_bytes()]),
         ..ShellTerms::default()
     };
     let log = CallLog::open(&evidence(world)).unwrap();
@@ -251,4 +256,18 @@ async fn a_lost_executor_is_no_answer() {
         .await
         .unwrap_err();
     assert_eq!(failure.to_string(), "the executor's connection ended");
+}
+
+#[tokio::test]
+async fn neither_an_answer_nor_a_record_shows_a_secret() {
+    let mut tools = Tools::start().await;
+    let half = SECRET.split_at(9);
+    let command = format!("printf %s%s {} {}; : {SECRET}", half.0, half.1);
+    let (text, _) = tools.bash(&command).await;
+    assert!(text.contains("***"), "{text}");
+    std::fs::write(tools.world.path("data/workspace/key"), SECRET).unwrap();
+    let read = tools.call(ToolName::ReadFile, json!({"path": "key"})).await;
+    assert_eq!(read.text, "     1\t***\n");
+    let records = serde_json::to_string(&tools.records()).unwrap();
+    assert!(!text.contains(SECRET) && !records.contains(SECRET), "{records}");
 }
