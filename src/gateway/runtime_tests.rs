@@ -87,10 +87,13 @@ impl Executor {
     }
 
     async fn next(&mut self) -> ToExecutor {
-        within(self.reader.next())
-            .await
-            .unwrap()
-            .expect("the runtime is gone")
+        loop {
+            let message = within(self.reader.next()).await.unwrap();
+            match message.expect("the runtime is gone") {
+                ToExecutor::Clear => self.say(ToRuntime::Cleared { clean: true }).await,
+                message => return message,
+            }
+        }
     }
 
     async fn say(&mut self, message: ToRuntime) {

@@ -53,6 +53,9 @@ pub enum ToExecutor {
         /// The call.
         id: CallId,
     },
+    /// An attempt is over: what it left in the folders that all calls share, `/tmp` and `/dev/shm`, is removed if no call
+    /// runs any more, and [`ToRuntime::Cleared`] follows.
+    Clear,
 }
 
 /// Where the values of Secrets are in the `sandbox` container.
@@ -163,7 +166,7 @@ pub enum ToRuntime {
         /// Size of the whole file; more than was sent when it is above [`MAX_OUTPUT_FILE`].
         total: u64,
     },
-    /// What a program wrote before it was told to `Rest` was sent, and its private temp folder is empty.
+    /// What a program wrote before it was told to `Rest` was sent.
     #[serde(rename_all = "camelCase")]
     Rested {
         /// The call.
@@ -172,8 +175,14 @@ pub enum ToRuntime {
         peak_memory_bytes: u64,
         /// User and system time of all its processes since they were started, in milliseconds.
         cpu_ms: u64,
-        /// All its processes were seen to be stopped.
-        still: bool,
+        /// All its processes were seen to be stopped, and its private temp folder to be empty. Else something of this
+        /// request would meet the next one.
+        clean: bool,
+    },
+    /// The answer to `Clear`.
+    Cleared {
+        /// The shared folders are empty. They are left alone while a call runs.
+        clean: bool,
     },
     /// A call is over and nothing of it runs any more.
     Ended(Box<Ended>),
@@ -274,6 +283,8 @@ pub enum StartError {
     NotConfined,
     /// The kernel has no process or memory left.
     NoResources,
+    /// Its command line and variables are longer than a message may be; the executor never saw it.
+    TooLong,
 }
 
 /// Totals of one stream.

@@ -206,6 +206,7 @@ impl Engine {
         match end {
             AttemptEnd::Result(result) => {
                 self.post(id, *result);
+                self.context.link.clear();
                 None
             }
             AttemptEnd::ExecutorLost {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Shown after a mistake.
-pub const USAGE: &str = "usage: agentrun-sandbox [--socket FILE] [--temp DIR] [--user-data DIR] [--hide DIR]...\n\
+pub const USAGE: &str = "usage: agentrun-sandbox [--socket FILE] [--temp DIR [--shm DIR]] [--user-data DIR] [--hide DIR]...\n\
      \x20      agentrun-sandbox install DIR\n\
      \x20      agentrun-sandbox tool NAME [--user-data DIR] [--skills DIR] [--session FILE | --session-on-stdin]\n\
      \x20      agentrun-sandbox tools";
@@ -92,8 +92,11 @@ impl Areas {
 pub struct Settings {
     /// The runtime's socket.
     pub socket: PathBuf,
-    /// Parent of the private temp folders.
+    /// Parent of the private temp folders. All of it is emptied after an attempt, where it is this container's alone.
     pub temp: PathBuf,
+    /// Shared memory of this container alone, emptied together with `temp`. Who moves `temp` is on a machine, where
+    /// `/dev/shm` is everybody's.
+    pub shm: Option<PathBuf>,
     /// Parent of `uploads`, `workspace` and `outputs`.
     pub user_data: PathBuf,
     /// Folders that no call may read; for machines whose file system is not a container's.
@@ -105,6 +108,7 @@ impl Default for Settings {
         Settings {
             socket: SOCKET.into(),
             temp: "/tmp".into(),
+            shm: Some("/dev/shm".into()),
             user_data: "/mnt/user-data".into(),
             hide: Vec::new(),
         }
@@ -146,7 +150,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 return Ok(Command::Tool(Tool { name, areas, session }));
             }
             Some("--socket") => settings.socket = value("--socket")?,
-            Some("--temp") => settings.temp = value("--temp")?,
+            Some("--temp") => {
+                settings.temp = value("--temp")?;
+                settings.shm = None;
+            }
+            Some("--shm") => settings.shm = Some(value("--shm")?),
             Some("--user-data") => settings.user_data = value("--user-data")?,
             Some("--hide") => settings.hide.push(value("--hide")?),
             _ => return Err(UsageError::Unexpected(argument)),
@@ -208,6 +216,11 @@ mod tests {
         assert_eq!(settings.socket, PathBuf::from("s"));
         assert_eq!(settings.hide, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(settings.temp, PathBuf::from("/tmp"));
+        assert!(settings.shm.is_some());
+        let Ok(Command::Serve(settings)) = check(&["--temp", "t"]) else {
+            panic!("expected to serve");
+        };
+        assert_eq!(settings.shm, None, "a machine's shared memory is everybody's");
     }
 
     #[test]

@@ -11,7 +11,12 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+/// How long the folders that calls share may take to be emptied; all others wait meanwhile.
+const SWEEP_TIME: Duration = Duration::from_secs(10);
+/// Names that are listed at once: a program can make millions.
+const BATCH: usize = 4096;
 /// How often a folder is looked at again while its owner lives; each round takes one level of folders.
 const ROUNDS: u32 = 64;
 
@@ -57,16 +62,34 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what is in a folder while its owner lives and may write to it: what it keeps from us, or makes
-/// meanwhile, stays.
-pub(crate) fn clear(path: &Path) -> io::Result<()> {
+/// Removes what is in a folder while its owner lives and may write to it. Says whether the folder was seen to be empty:
+/// what its owner makes meanwhile stays, and so do folders without permissions or nested deeper than [`ROUNDS`].
+pub(crate) fn clear(path: &Path) -> io::Result<bool> {
     let root = rustix::fs::open(path, FOLDER, Mode::empty())?;
     let mut moved = 0;
-    let mut rounds = 0;
-    while rounds < ROUNDS && !empty(&root, &root, Owner::Alive, &mut moved)? {
-        rounds += 1;
+    for _ in 0..=ROUNDS {
+        if empty(&root, &root, Owner::Alive, &mut moved)? {
+            return Ok(true);
+        }
     }
-    Ok(())
+    Ok(false)
+}
+
+/// Removes all that is in a folder, which itself stays. Nobody may be left who could write to it. Says whether that was
+/// done within [`SWEEP_TIME`].
+pub(crate) fn sweep(path: &Path) -> io::Result<bool> {
+    let root = match rustix::fs::open(path, FOLDER, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(true),
+        root => root?,
+    };
+    let until = Instant::now() + SWEEP_TIME;
+    let mut moved = 0;
+    while !empty(&root, &root, Owner::Gone, &mut moved)? {
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether somebody may change the folder meanwhile.
@@ -98,7 +121,11 @@ fn empty(root: &OwnedFd, folder: &OwnedFd, owner: Owner, moved: &mut u64) -> io:
                 nested => nested?,
             };
             empty(root, &nested, owner, moved)?;
-            ignore_missing(unlinkat(root, &name, AtFlags::REMOVEDIR))?;
+            match unlinkat(root, &name, AtFlags::REMOVEDIR) {
+                // Longer than a list, or its owner goes on filling it: the next round sees it again.
+                Err(Errno::NOTEMPTY) => {}
+                result => ignore_missing(result)?,
+            }
         } else {
             move_up(root, folder, &name, moved)?;
         }
@@ -116,7 +143,8 @@ fn move_up(root: &OwnedFd, folder: &OwnedFd, name: &CString, moved: &mut u64) ->
     }
 }
 
-/// Names, and whether each is a folder. The list is whole before anything changes.
+/// Names, and whether each is a folder; the first of them, when there are many. The list is whole before anything
+/// changes.
 fn entries(folder: &OwnedFd) -> io::Result<Vec<(CString, bool)>> {
     let mut found = Vec::new();
     for entry in Dir::read_from(folder.as_fd())? {
@@ -124,6 +152,9 @@ fn entries(folder: &OwnedFd) -> io::Result<Vec<(CString, bool)>> {
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
+        }
+        if found.len() == BATCH {
+            break;
         }
         let kind = match entry.file_type() {
             FileType::Unknown => {
@@ -205,6 +236,39 @@ mod tests {
         }
         remove(&scratch).unwrap();
         assert!(!scratch.exists());
+    }
+
+    #[test]
+    fn a_folder_that_its_owner_keeps_from_being_emptied_is_told() {
+        let parent = tempfile::tempdir().unwrap();
+        let nested = |levels: usize| {
+            let scratch = create(parent.path()).unwrap();
+            fs::create_dir_all(scratch.join(vec!["d"; levels].join("/"))).unwrap();
+            fs::write(scratch.join("d/file"), "x").unwrap();
+            scratch
+        };
+        let shallow = nested(10);
+        assert!(clear(&shallow).unwrap());
+        assert_eq!(fs::read_dir(&shallow).unwrap().count(), 0);
+        assert!(!clear(&nested(200)).unwrap());
+        let locked = nested(3);
+        fs::set_permissions(locked.join("d"), Permissions::from_mode(0o000)).unwrap();
+        assert_eq!(clear(&locked).unwrap(), rustix::process::geteuid().is_root());
+    }
+
+    #[test]
+    fn more_files_than_a_list_holds_are_removed_and_the_folder_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let many = folder.path().join("many");
+        fs::create_dir(&many).unwrap();
+        for number in 0..=BATCH {
+            fs::write(many.join(number.to_string()), "").unwrap();
+        }
+        fs::set_permissions(&many, Permissions::from_mode(0o000)).unwrap();
+        symlink("/nowhere", folder.path().join("link")).unwrap();
+        assert!(sweep(folder.path()).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(sweep(Path::new("/nowhere/at/all")).unwrap());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::mounts::{self, Surprise};
 use crate::options::Settings;
 use crate::peer::{BUSY, Peer};
 use crate::tree::{self, Reaped};
-use crate::{complain, secrets, sys, timespec};
+use crate::{complain, scratch, secrets, sys, timespec};
 use agentrun_protocol::executor::{
     CallId, Ended, Exec, ExpectedMount, SecretPlaces, StartError, ToExecutor, ToRuntime,
 };
@@ -18,6 +18,7 @@ use rustix::process::{DumpableBehavior, Signal, getpid, set_child_subreaper, set
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,10 @@ struct Executor {
     signals: OwnedFd,
     ground: Ground,
     expected: bool,
+    /// `/tmp` is mounted for this container alone.
+    own_temp: bool,
+    /// Something of a call may still run.
+    haunted: bool,
     stopping: bool,
     calls: BTreeMap<CallId, Call>,
 }
@@ -87,6 +92,8 @@ impl Executor {
             signals,
             ground,
             expected: false,
+            own_temp: false,
+            haunted: false,
             stopping: false,
             calls: BTreeMap::new(),
         })
@@ -167,6 +174,10 @@ impl Executor {
                     secrets,
                 } => self.expect(&mounts, landlock_required, &secrets)?,
                 ToExecutor::Exec(exec) => self.exec(*exec)?,
+                ToExecutor::Clear => {
+                    let clean = self.clear();
+                    self.runtime.send(&ToRuntime::Cleared { clean })?;
+                }
                 ToExecutor::Kill { id, grace_ms } => self.kill(id, Duration::from_millis(grace_ms)),
                 ToExecutor::Stdin { id, .. } | ToExecutor::Rest { id } => self.tell(id, &message),
             }
@@ -185,6 +196,8 @@ impl Executor {
         }
         self.expected = true;
         self.ground.landlock_required = landlock_required;
+        let temp = &self.ground.settings.temp;
+        self.own_temp = self.ground.contained && mounts.iter().any(|mount| Path::new(&mount.path) == temp);
         let table = std::fs::read_to_string("/proc/self/mountinfo")?;
         // Outside a container the machine's mounts are nobody's promise.
         let surprise = if self.ground.contained {
@@ -233,6 +246,24 @@ impl Executor {
             }
         }
         Ok(())
+    }
+
+    /// Empties the folders that calls share, if nobody is left who could write to them.
+    fn clear(&self) -> bool {
+        let settings = &self.ground.settings;
+        // On a machine /tmp is everybody's.
+        let moved = settings.temp != Settings::default().temp;
+        if !self.calls.is_empty() || self.haunted || !(self.own_temp || moved) {
+            return false;
+        }
+        let mut clean = true;
+        for folder in settings.shm.iter().chain([&settings.temp]) {
+            clean &= scratch::sweep(folder).unwrap_or_else(|error| {
+                complain(&format!("{} could not be emptied: {error}", folder.display()));
+                false
+            });
+        }
+        clean
     }
 
     fn kill(&mut self, id: CallId, grace: Duration) {
@@ -293,6 +324,7 @@ impl Executor {
             "a supervisor {why}; everything in the sandbox is killed"
         ));
         let empty = tree::fell(self.ground.contained, |_, _| {}).empty;
+        self.haunted |= !empty;
         if let Some(mut ended) = unfinished {
             self.calls.remove(&ended.id);
             ended.tree_empty = empty;

@@ -245,7 +245,7 @@ impl Supervisor {
                     });
                 }
                 ToExecutor::Rest { .. } => self.resting = true,
-                ToExecutor::Expect { .. } | ToExecutor::Exec(_) => {}
+                ToExecutor::Expect { .. } | ToExecutor::Exec(_) | ToExecutor::Clear => {}
             }
         }
         if self.executor.is_open() {
@@ -290,18 +290,19 @@ impl Supervisor {
                 reads += 1;
             }
         }
-        if let Err(error) = scratch::clear(&self.job.scratch) {
+        let empty = scratch::clear(&self.job.scratch).unwrap_or_else(|error| {
             complain(&format!(
                 "{} could not be emptied: {error}",
                 self.job.scratch.display()
             ));
-        }
+            false
+        });
         let usage = usage::since_last_time();
         self.executor.send(&ToRuntime::Rested {
             id: self.job.exec.id,
             peak_memory_bytes: usage.peak_memory_bytes,
             cpu_ms: millis(usage.cpu),
-            still,
+            clean: still && empty,
         })?;
         Ok(())
     }

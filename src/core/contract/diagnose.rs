@@ -67,6 +67,7 @@ fn not_started(error: StartError) -> SubTaskReason {
     match error {
         StartError::NotFound => SubTaskReason::InterpreterNotFound,
         StartError::PermissionDenied => SubTaskReason::PermissionDenied,
+        StartError::TooLong => SubTaskReason::InvalidInput,
         StartError::NotExecutable
         | StartError::NoWorkingDir
         | StartError::NotConfined

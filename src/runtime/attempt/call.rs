@@ -73,7 +73,7 @@ pub(super) enum Turn {
     Over(Over),
     /// It can take calls.
     Ready,
-    /// It has answered, and nothing of the answer is left anywhere.
+    /// It has answered, and all of the answer is here.
     Answered(Rested),
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Rested {
     pub(super) peak_memory_bytes: u64,
     /// Processor time since the program's start, in milliseconds.
     pub(super) cpu_ms: u64,
-    /// All its processes are stopped.
-    pub(super) still: bool,
+    /// All its processes are stopped, and its private temp folder is empty.
+    pub(super) clean: bool,
 }
 
 /// Runs `exec` to its end.
@@ -210,13 +210,13 @@ impl Running<'_> {
             CallEvent::Rested {
                 peak_memory_bytes,
                 cpu_ms,
-                still,
+                clean,
             } => {
                 return self
                     .rested(Rested {
                         peak_memory_bytes,
                         cpu_ms,
-                        still,
+                        clean,
                     })
                     .await;
             }

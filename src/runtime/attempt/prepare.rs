@@ -18,10 +18,14 @@ use agentrun_protocol::work::{Assignment, FileRef};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Files that are fetched at the same time.
 const FETCHES: usize = 8;
+
+/// How long the executor may take to empty the folders that attempts share; it gives itself less.
+const CLEAR_TIME: Duration = Duration::from_secs(30);
 
 /// The work cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +35,8 @@ pub(super) enum PrepareError {
          enforces NetworkPolicy, or allow it with --require-network-isolation=false"
     )]
     NotIsolated,
+    #[error("what an earlier attempt left in this sandbox was not removed within {CLEAR_TIME:?}")]
+    NotCleared,
     #[error(transparent)]
     Volume(#[from] VolumeError),
     #[error(transparent)]
@@ -46,6 +52,7 @@ impl PrepareError {
     pub(super) fn reason(&self) -> SubTaskReason {
         match self {
             Self::NotIsolated => SubTaskReason::NetworkNotIsolated,
+            Self::NotCleared => SubTaskReason::StartFailed,
             Self::Volume(_) | Self::File(FileError::Write { .. }) => SubTaskReason::VolumeNotWritable,
             Self::File(_) | Self::Input(_) => SubTaskReason::InputChanged,
             Self::Schema(error) => error.reason(),
@@ -104,6 +111,9 @@ async fn store(
     evidence: &Evidence,
 ) -> Result<Prepared, PrepareError> {
     let folders = &context.settings.folders;
+    if !context.link.cleared(CLEAR_TIME).await {
+        return Err(PrepareError::NotCleared);
+    }
     test_volume(context).await?;
     uploads(context, &assignment.files).await?;
     copies(context, assignment).await?;

@@ -3,8 +3,10 @@
 use crate::frames::FrameReader;
 use crate::lock::lock;
 use agentrun_protocol::Blob;
-use agentrun_protocol::executor::{CallId, Ended, Exec, Stream, ToExecutor, ToRuntime};
-use agentrun_protocol::frame;
+use agentrun_protocol::executor::{
+    CallId, Ended, Exec, ProcessEnd, StartError, Stream, ToExecutor, ToRuntime,
+};
+use agentrun_protocol::frame::{self, FrameError, MAX_FRAME};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,6 +14,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 /// Events of one call that wait for their reader; a slow reader slows the executor, not the memory.
 const EVENTS: usize = 4;
@@ -34,14 +37,14 @@ pub enum CallEvent {
         /// Size of the whole file.
         total: u64,
     },
-    /// All of the answer was sent, and the private temp folder is empty.
+    /// All of the answer was sent.
     Rested {
         /// Largest resident size since it last rested, in bytes.
         peak_memory_bytes: u64,
         /// Processor time since the start, in milliseconds.
         cpu_ms: u64,
-        /// All its processes are stopped.
-        still: bool,
+        /// All its processes are stopped, and its private temp folder is empty.
+        clean: bool,
     },
     /// The last event.
     Ended(Box<Ended>),
@@ -56,6 +59,9 @@ pub struct Link {
     next: Arc<AtomicU64>,
     queue: mpsc::Sender<Vec<u8>>,
     lost: watch::Receiver<bool>,
+    /// How often the executor was asked to clear, and how often it has answered.
+    asked: Arc<AtomicU64>,
+    cleared: watch::Receiver<u64>,
 }
 
 impl Link {
@@ -63,10 +69,11 @@ impl Link {
         let calls = Calls::default();
         let (queue, queued) = mpsc::channel(WRITES);
         let (end, lost) = watch::channel(false);
+        let (answers, cleared) = watch::channel(0);
         tokio::spawn(write(queued, writer));
         let known = Arc::clone(&calls);
         tokio::spawn(async move {
-            read(reader, &known).await;
+            read(reader, &known, &answers).await;
             // Order matters: a call that registers after this sees `lost`.
             end.send_replace(true);
             lock(&known).clear();
@@ -76,24 +83,50 @@ impl Link {
             next: Arc::new(AtomicU64::new(1)),
             queue,
             lost,
+            asked: Arc::default(),
+            cleared,
         }
     }
 
-    /// Starts a program. `exec.id` is replaced.
+    /// Has the executor empty the folders that all calls share. [`Link::cleared`] waits for that.
+    pub fn clear(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let link = self.clone();
+        tokio::spawn(async move { link.send(&ToExecutor::Clear).await });
+    }
+
+    /// Returns when the executor has done all clearing that it was asked for, or is lost; false when that takes longer
+    /// than `within`.
+    pub async fn cleared(&self, within: Duration) -> bool {
+        let mut cleared = self.cleared.clone();
+        let asked = self.asked.load(Ordering::Relaxed);
+        let done = cleared.wait_for(|answers| *answers >= asked);
+        timeout(within, done).await.is_ok()
+    }
+
+    /// Starts a program. `exec.id` is replaced. One that is longer than a message may be has ended before it began.
     pub async fn call(&self, mut exec: Exec) -> Result<Call, Lost> {
         exec.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = exec.id;
         let (events, receiver) = mpsc::channel(EVENTS);
-        lock(&self.calls).insert(id, events);
         let call = Call {
             id,
             events: receiver,
             link: self.clone(),
         };
+        let message = match frame::encode(&ToExecutor::Exec(Box::new(exec))) {
+            Ok(message) => message,
+            Err(error) => {
+                // It is new, so it has room.
+                let _ = events.try_send(CallEvent::Ended(Box::new(refused(id, &error))));
+                return Ok(call);
+            }
+        };
+        lock(&self.calls).insert(id, events);
         if *self.lost.borrow() {
             return Err(Lost);
         }
-        self.send(&ToExecutor::Exec(Box::new(exec))).await?;
+        self.queue.send(message).await.map_err(|_| Lost)?;
         Ok(call)
     }
 
@@ -111,6 +144,22 @@ impl Link {
         })?;
         self.queue.send(bytes).await.map_err(|_| Lost)
     }
+}
+
+/// The end of a call that no message can hold.
+fn refused(id: CallId, error: &FrameError) -> Ended {
+    let message = match error {
+        FrameError::TooLong { found } => format!(
+            "its command line and variables take {found} bytes, at most {MAX_FRAME} are allowed; hand over large values \
+             by stdin or in a file"
+        ),
+        FrameError::Malformed(_) => error.to_string(),
+    };
+    let end = ProcessEnd::NotStarted {
+        error: StartError::TooLong,
+        message,
+    };
+    Ended::without_work(id, end, 0)
 }
 
 /// A running program.
@@ -196,9 +245,13 @@ async fn write(mut queue: mpsc::Receiver<Vec<u8>>, mut writer: OwnedWriteHalf) {
     }
 }
 
-async fn read(mut reader: FrameReader<OwnedReadHalf>, calls: &Calls) {
+async fn read(mut reader: FrameReader<OwnedReadHalf>, calls: &Calls, cleared: &watch::Sender<u64>) {
     loop {
         match reader.next().await {
+            Ok(Some(ToRuntime::Cleared { clean })) => {
+                tracing::debug!(clean, "the shared folders of the sandbox");
+                cleared.send_modify(|answers| *answers += 1);
+            }
             Ok(Some(message)) => hand_out(message, calls).await,
             Ok(None) => return,
             Err(error) => {
@@ -217,17 +270,17 @@ async fn hand_out(message: ToRuntime, calls: &Calls) {
             id,
             peak_memory_bytes,
             cpu_ms,
-            still,
+            clean,
         } => (
             id,
             CallEvent::Rested {
                 peak_memory_bytes,
                 cpu_ms,
-                still,
+                clean,
             },
         ),
         ToRuntime::Ended(ended) => (ended.id, CallEvent::Ended(ended)),
-        ToRuntime::Ready { .. } | ToRuntime::Refused { .. } => return,
+        ToRuntime::Ready { .. } | ToRuntime::Refused { .. } | ToRuntime::Cleared { .. } => return,
     };
     let events = lock(calls).get(&id).cloned();
     if let Some(events) = events {

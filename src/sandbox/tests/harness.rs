@@ -116,7 +116,7 @@ impl Sandbox {
 
     fn connect_to(executor: impl FnOnce(&Path, &Path) -> Command) -> Sandbox {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["tmp", "data/uploads", "data/workspace", "data/outputs"] {
+        for name in ["tmp", "shm", "data/uploads", "data/workspace", "data/outputs"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
         let socket = folder.path().join("executor.sock");
@@ -375,6 +375,7 @@ fn command(folder: &Path, socket: &Path) -> Command {
     };
     command.arg("--socket").arg(socket);
     command.arg("--temp").arg(folder.join("tmp"));
+    command.arg("--shm").arg(folder.join("shm"));
     command.arg("--user-data").arg(folder.join("data"));
     command.stdin(Stdio::null());
     command

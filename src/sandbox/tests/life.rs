@@ -249,3 +249,39 @@ fn a_surprising_mount_is_refused() {
         sandbox.process.try_wait().unwrap().is_some()
     });
 }
+
+/// Whether the shared folders were emptied.
+fn clear(sandbox: &mut Sandbox) -> bool {
+    sandbox.send(&ToExecutor::Clear);
+    match sandbox.receive() {
+        ToRuntime::Cleared { clean } => clean,
+        other => panic!("expected Cleared, got {other:?}"),
+    }
+}
+
+#[test]
+fn what_an_attempt_leaves_where_all_calls_can_write_is_removed_when_nothing_runs_any_more() {
+    let mut sandbox = Sandbox::start();
+    let temp = sandbox.path("tmp");
+    let shm = sandbox.path("shm");
+    let left = |folder: &std::path::Path| fs::read_dir(folder).unwrap().count();
+    fs::write(shm.join("segment"), "x").unwrap();
+    let script = format!(
+        "cd {} && mkdir -p a/b && echo x > a/b/file && ln -s /etc/passwd link && chmod 0 a/b",
+        temp.display()
+    );
+    let exec = sandbox.shell(&script);
+    sandbox.run(exec, b"").succeeded();
+    assert_eq!((left(&temp), left(&shm)), (2, 1));
+    let exec = sandbox.shell("echo ready; cat");
+    let id = exec.id;
+    sandbox.send(&ToExecutor::Exec(Box::new(exec)));
+    sandbox.wait_for_output(id, "ready");
+    assert!(!clear(&mut sandbox), "a call runs");
+    assert_eq!((left(&temp), left(&shm)), (3, 1));
+    sandbox.close_stdin(id, b"");
+    sandbox.outcome(id).succeeded();
+    assert!(clear(&mut sandbox));
+    assert_eq!((left(&temp), left(&shm)), (0, 0));
+    assert!(fs::exists("/etc/passwd").unwrap());
+}

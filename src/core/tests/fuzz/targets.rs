@@ -39,7 +39,7 @@ fn frames() -> Vec<Vec<u8>> {
         id: 1,
         peak_memory_bytes: 1 << 20,
         cpu_ms: 3,
-        still: true,
+        clean: true,
     };
     let mut seeds = vec![
         encode(&ToExecutor::Exec(Box::new(exec))).unwrap(),

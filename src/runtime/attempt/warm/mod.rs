@@ -75,7 +75,7 @@ pub(super) async fn run(
     process.calls += 1;
     let fed = matches!(timeout(FED, &mut feeder.0).await, Ok(Ok(Ok(true))));
     let spent = warm.max_calls.is_some_and(|most| process.calls >= most);
-    if fed && rested.still && !spent && is_answer(record) {
+    if fed && rested.clean && !spent && is_answer(record) {
         place.keep(process);
     } else {
         process.end().await;

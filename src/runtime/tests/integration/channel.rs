@@ -3,6 +3,7 @@
 use crate::world::{World, function};
 use agentrun_protocol::Blob;
 use agentrun_protocol::channel::{Refusal, ToGateway, ToRuntime};
+use agentrun_protocol::executor::ToExecutor;
 use agentrun_protocol::exit;
 use agentrun_protocol::probe::Isolation;
 use agentrun_protocol::result::Ending;
@@ -302,4 +303,35 @@ async fn an_authority_that_is_no_certificate_is_a_fault_of_the_installation() {
     world.settings.gateway.authorities = "none".to_owned();
     let mut runtime = world.start();
     assert_eq!(runtime.exit_code().await, exit::MISCONFIGURED);
+}
+
+#[tokio::test]
+async fn a_call_that_no_message_to_the_executor_holds_is_refused_and_the_executor_is_not_lost() {
+    let mut world = World::new().await;
+    let (_runtime, mut executor, mut peer) = world.up().await;
+    let mut long = function("f");
+    // A quote takes two bytes in the assignment, and four in the variable that holds the notes.
+    long.notes = vec!["\"".repeat(280 << 10)];
+    peer.assign(&long).await;
+    let result = peer.result().await;
+    assert_eq!(
+        (result.ending, result.reason.as_str(), result.process_tree_empty),
+        (Ending::Error, "InvalidInput", true)
+    );
+    assert!(
+        result.message.contains("at most 1048576 are allowed"),
+        "{}",
+        result.message
+    );
+    peer.ack().await;
+    let mut next = function("f");
+    next.id.attempt = 2;
+    peer.assign(&next).await;
+    // What was meant for the stdin of the first may still come.
+    loop {
+        if let Some(ToExecutor::Exec(exec)) = executor.next().await {
+            assert!(exec.argv[0].ends_with("/skill/f"), "{:?}", exec.argv);
+            break;
+        }
+    }
 }

@@ -49,10 +49,15 @@ impl Executor {
         executor
     }
 
+    /// The next message; what asks for an empty `/tmp` is answered.
     pub(crate) async fn next(&mut self) -> Option<ToExecutor> {
-        soon("a message for the executor", self.reader.next())
-            .await
-            .unwrap()
+        loop {
+            let message = soon("a message for the executor", self.reader.next());
+            match message.await.unwrap() {
+                Some(ToExecutor::Clear) => self.say(ToRuntime::Cleared { clean: true }).await,
+                message => return message,
+            }
+        }
     }
 
     /// The next program, with all of its stdin.

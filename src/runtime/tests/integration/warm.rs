@@ -21,6 +21,7 @@ def run(input):
     if input == 'nan': return float('nan')
     folder = os.environ['TMPDIR']
     found = len(os.listdir(folder))
+    if input == 'deep': os.makedirs(folder + '/d' * 100)
     open(folder + '/left', 'w').close()
     return {'calls': calls, 'found': found, 'length': len(str(input)), 'stdin': len(sys.stdin.read())}
 ";
@@ -153,6 +154,15 @@ async fn a_program_in_any_language_speaks_the_protocol() {
         );
         assert_eq!(calls(&real.next(warm("server", None, "x")).await), json!(1));
     }
+}
+
+#[tokio::test]
+async fn a_process_whose_temp_folder_cannot_be_emptied_serves_no_more() {
+    let mut real = started("f.py", PYTHON).await;
+    assert_eq!(calls(&real.next(warm("f.py", None, "deep")).await), json!(1));
+    let next = real.next(warm("f.py", None, "x")).await;
+    assert_eq!(calls(&next), json!(1));
+    assert_eq!(next.output.unwrap()["found"], json!(0));
 }
 
 #[tokio::test]
