@@ -25,6 +25,7 @@ test: test-unit test-skills test-integration test-e2e ## All tests: unit, mock, 
 
 test-unit: node ## Pure tests and tests against mock servers
 	cargo test --locked --jobs $(JOBS)
+	python3 -m unittest discover --quiet --start-directory e2e/model-server
 
 test-skills: node ## Tests of the skills in skills/
 	skills/test
