@@ -76,3 +76,15 @@ def test_charts_and_report_are_made(load, cleaned, tmp_path):
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("shares.png", "age.png"))
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert len(json.loads((tmp_path / "summary.json").read_text())["groups"]) == 4
+
+
+def test_an_agent_makes_the_report_with_one_command(script, tmp_path):
+    (tmp_path / "table.csv").write_text(TABLE)
+    done = script("csv-report", "scripts/make_report.py", tmp_path / "table.csv", "--outcome", "survived", "--by", "class,sex", "--number",
+                  "age", "--unit", "years", "--title", "Who survived?", "--source", "a test", "--workspace", tmp_path, "--folder",
+                  tmp_path / "outputs")
+    assert (done.json["rows"], done.json["positive"], done.json["dropped"]) == (4, 2, 2), done.stderr
+    assert sorted(path.name for path in (tmp_path / "outputs").iterdir()) == ["age.png", "report.pdf", "shares.png", "summary.json"]
+    missing = script("csv-report", "scripts/make_report.py", tmp_path / "table.csv", "--outcome", "alive", "--by", "class", "--title", "t",
+                     "--source", "s", "--workspace", tmp_path, "--folder", tmp_path)
+    assert missing.returncode == 1 and "lacks ['alive']" in missing.stderr

@@ -1,5 +1,6 @@
 import csv
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,23 @@ def test_a_report_without_rows_counts_what_was_checked(load, tmp_path):
     results = [{"student": "Ada", "right": True}, None]
     summary = load("math-grader", "report").run({"results": results, "passMark": 60, "folder": str(tmp_path)})
     assert summary["scores"] == {"Ada": 100}
+
+
+def test_an_agent_grades_a_sheet_with_one_command(script, tmp_path):
+    done = script("math-grader", "scripts/grade.py", SHEET, "--pass-mark", "60", "--folder", tmp_path / "outputs")
+    assert done.json["answers"]["total"] == 25, done.stderr
+    assert len(done.json["wrong"]) == done.json["answers"]["wrong"]
+    assert len(done.json["unreadable"]) == done.json["answers"]["unreadable"] and all(row["reason"] for row in done.json["unreadable"])
+    assert (tmp_path / "outputs" / "grades.csv").read_text().startswith("student,score\n")
+
+
+def test_python_and_node_work_out_the_same(load, parser, tmp_path):
+    questions = [row["question"] for row in load("math-grader", "split_sheet").run({"file": str(SHEET)})["rows"]]
+    trees = [parser.run({"question": question})["tree"] for question in [*questions, "-(1/3)^3 - 2/7", "0.1 + 0.2", "9^12 * 9^12 / 7"]]
+    validator = SHEET.parent.parent / "functions" / "math_validator.mjs"
+    program = f"import {{ run }} from {json.dumps(validator.as_uri())};" \
+              "let text = ''; for await (const part of process.stdin) text += part;" \
+              "console.log(JSON.stringify(JSON.parse(text).map((tree) => run({ tree }).expected)));"
+    node = subprocess.run(["node", "--input-type=module", "-e", program], input=json.dumps(trees), capture_output=True, text=True, check=True)
+    evaluate = load("math-grader", "grade", "scripts").evaluate
+    assert [str(evaluate(tree)) for tree in trees] == json.loads(node.stdout)

@@ -77,3 +77,14 @@ def test_the_index_lists_all_tables_and_counts_failures(load, tmp_path):
     assert (totals["files"], totals["failed"], totals["tables"], totals["rows"]) == (1, 1, 1, 2)
     assert (tmp_path / "tables.csv").read_text().splitlines()[1] == "a.pdf,1,,2,3,a-1.csv"
     assert json.loads((tmp_path / "tables.json").read_text())["found"][0]["file"] == "a.pdf"
+
+
+def test_an_agent_extracts_a_folder_with_one_command_and_learns_what_failed(script, tmp_path):
+    uploads, outputs = tmp_path / "uploads", tmp_path / "outputs"
+    uploads.mkdir()
+    (uploads / "countries.pdf").write_bytes((DATA / "countries.pdf").read_bytes())
+    (uploads / "broken.pdf").write_text("Dear reader")
+    done = script("pdf-tables", "scripts/extract_all.py", uploads, "--folder", outputs)
+    assert (done.json["files"], done.json["failed"], done.json["tables"]) == (1, 1, 3), done.stderr
+    assert done.json["errors"][0]["code"] == "NOT_A_PDF" and done.json["found"][0]["page"] == 1
+    assert len(list(outputs.glob("countries-*.csv"))) == 3 and (outputs / "tables.csv").exists()

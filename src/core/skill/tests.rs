@@ -127,3 +127,35 @@ fn a_warm_function_has_bounds() {
     assert!(error("warm: {instances: 33}").contains("warm.instances is 33, allowed are 1 to 32"));
     assert!(error("warm: {instances: 1, maxCalls: 0}").contains("warm.maxCalls is 0"));
 }
+
+/// The files of a shipped skill, as `deploy/examples/generate` puts them into a ConfigMap.
+fn shipped(folder: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for part in ["", "functions", "scripts", "references"] {
+        let Ok(entries) = std::fs::read_dir(folder.join(part)) else {
+            continue;
+        };
+        for entry in entries.map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+            let path = entry.path();
+            let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+            files.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+#[test]
+fn every_shipped_skill_keeps_the_rules_and_has_its_folders_name() {
+    let skills = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../skills");
+    let folders = std::fs::read_dir(skills)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders
+        .filter(|folder| folder.join(SKILL_FILE).is_file())
+        .collect();
+    assert!(folders.len() >= 8, "{folders:?}");
+    for folder in folders {
+        let skill = parse(&shipped(&folder)).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        assert!(folder.ends_with(&skill.frontmatter.name), "{}", folder.display());
+    }
+}
