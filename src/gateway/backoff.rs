@@ -20,10 +20,15 @@ impl Backoff {
 
     /// Waits for the next pause.
     pub(crate) async fn pause(&mut self) {
+        tokio::time::sleep(self.next()).await;
+    }
+
+    /// The length of the next pause.
+    pub(crate) fn next(&mut self) -> Duration {
         let jitter = RandomState::new().hash_one(()) % 512;
         let jitter = u32::try_from(jitter).unwrap_or_default();
         let pause = self.nominal / 2 + self.nominal / 1024 * jitter;
         self.nominal = (self.nominal * 2).min(self.longest);
-        tokio::time::sleep(pause).await;
+        pause
     }
 }

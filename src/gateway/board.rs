@@ -2,8 +2,9 @@
 //!
 //! Whole objects are kept only while they can be worked on; of all others a name is enough.
 
+use crate::models::{Amount, Recorded};
 use crate::placement::{is_over, placement};
-use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
+use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask};
 use agentrun_protocol::work::AttemptId;
 use kube::ResourceExt as _;
 use std::collections::{BTreeSet, HashMap};
@@ -48,6 +49,8 @@ pub(crate) enum Touched {
     Pods(BTreeSet<String>),
     /// All.
     All,
+    /// No stream; models changed.
+    Models,
 }
 
 /// The objects.
@@ -59,6 +62,8 @@ pub(crate) struct Board {
     runs: HashMap<String, Arc<AgentRun>>,
     skills: HashMap<Name, Arc<Skill>>,
     pools: HashMap<Name, Arc<SandboxPool>>,
+    models: HashMap<Name, Arc<Model>>,
+    used: Recorded,
 }
 
 #[derive(Debug)]
@@ -81,6 +86,7 @@ impl Board {
             return Touched::Nobody;
         };
         let name = Name::of(&subtask);
+        self.used.put(&uid, &subtask);
         let mut touched = self.unplace(&uid);
         let place = placement(&subtask).map(|(pod, id)| (pod.to_owned(), id));
         let live = place.map(|(pod_uid, id)| {
@@ -102,6 +108,7 @@ impl Board {
     pub(crate) fn remove_subtask(&mut self, uid: &str) -> Touched {
         let touched = self.unplace(uid);
         self.subtasks.remove(uid);
+        self.used.remove(uid);
         pods(touched)
     }
 
@@ -156,6 +163,19 @@ impl Board {
         Touched::All
     }
 
+    /// Takes a model as it is now. Whoever needs one looks when it is needed.
+    pub(crate) fn put_model(&mut self, mut model: Model) -> Touched {
+        model.metadata.managed_fields = None;
+        self.models.insert(Name::of(&model), Arc::new(model));
+        Touched::Models
+    }
+
+    /// Forgets a model.
+    pub(crate) fn remove_model(&mut self, name: &Name) -> Touched {
+        self.models.remove(name);
+        Touched::Models
+    }
+
     /// Forgets all sub-tasks but these.
     pub(crate) fn retain_subtasks(&mut self, seen: &BTreeSet<String>) -> Touched {
         let gone: Vec<_> = self
@@ -168,6 +188,7 @@ impl Board {
         for uid in gone {
             touched.extend(self.unplace(&uid));
             self.subtasks.remove(&uid);
+            self.used.remove(&uid);
         }
         pods(touched)
     }
@@ -190,6 +211,13 @@ impl Board {
         self.pools
             .retain(|_, pool| pool.uid().is_some_and(|uid| seen.contains(&uid)));
         Touched::All
+    }
+
+    /// Forgets all models but these UIDs.
+    pub(crate) fn retain_models(&mut self, seen: &BTreeSet<String>) -> Touched {
+        self.models
+            .retain(|_, model| model.uid().is_some_and(|uid| seen.contains(&uid)));
+        Touched::Models
     }
 
     /// What a Pod is to work on.
@@ -220,6 +248,11 @@ impl Board {
         self.runs.get(uid).cloned()
     }
 
+    /// What the sub-tasks of a run have used, as their statuses say.
+    pub(crate) fn used_by(&self, run: &str) -> HashMap<String, Amount> {
+        self.used.of_run(run)
+    }
+
     /// A skill.
     pub(crate) fn skill(&self, name: &Name) -> Option<Arc<Skill>> {
         self.skills.get(name).cloned()
@@ -228,6 +261,17 @@ impl Board {
     /// A pool.
     pub(crate) fn pool(&self, name: &Name) -> Option<Arc<SandboxPool>> {
         self.pools.get(name).cloned()
+    }
+
+    /// The models of a namespace.
+    pub(crate) fn models_of(&self, namespace: &str) -> Vec<Arc<Model>> {
+        let here = self.models.iter().filter(|(name, _)| name.namespace == namespace);
+        here.map(|(_, model)| Arc::clone(model)).collect()
+    }
+
+    /// The models of all namespaces.
+    pub(crate) fn models(&self) -> Vec<Arc<Model>> {
+        self.models.values().cloned().collect()
     }
 
     fn unplace(&mut self, uid: &str) -> BTreeSet<String> {

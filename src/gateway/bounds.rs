@@ -47,9 +47,12 @@ pub(crate) const CANCEL_GRACE_MS: u64 = 5_000;
 pub(crate) const REFERENCE: Duration = Duration::from_secs(30);
 /// Objects per page of a list.
 pub(crate) const PAGE: u32 = 500;
-/// How long a ConfigMap is kept after it was read, and how many are.
+/// How long a ConfigMap is kept after it was read.
 pub(crate) const CONFIG_MAP_AGE: Duration = Duration::from_secs(5);
-pub(crate) const CONFIG_MAPS: usize = 64;
+/// How long a Secret is. A key that is not taken is read again at once.
+pub(crate) const SECRET_AGE: Duration = Duration::from_secs(30);
+/// ConfigMaps that are kept at a time, and Secrets.
+pub(crate) const RECENT_OBJECTS: usize = 64;
 /// File lists of skills that are kept.
 pub(crate) const SKILL_FOLDERS: usize = 256;
 /// An assignment that waits for something is tried again after this time at the latest.

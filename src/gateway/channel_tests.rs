@@ -4,11 +4,14 @@ use crate::auth::{AuthError, PodIdentity, Reviewer};
 use crate::fixtures::{Answer, Api, GET_TASK, PATCH_TASK, POD, TASK, run, sha, subtask};
 use crate::gateway::Gateway;
 use crate::{server, tls};
-use agentrun_protocol::channel::{PATH, Refusal, TLS_NAME, ToGateway, ToRuntime};
-use agentrun_protocol::frame::{self, Decoder, MAX_FRAME};
+use agentrun_protocol::Blob;
+use agentrun_protocol::channel::{MAX_MODEL_REQUEST, PATH, Refusal, TLS_NAME, ToGateway, ToRuntime};
+use agentrun_protocol::chat::{ModelAnswer, ModelFailure, ModelFailureCode};
+use agentrun_protocol::frame::{self, Decoder, MAX_BLOB, MAX_FRAME};
 use agentrun_protocol::result::AttemptResult;
 use agentrun_protocol::version::{CURRENT, Version};
 use agentrun_protocol::work::{Assignment, AttemptId};
+use agentrun_testkit::openai::{Answer as Said, Scenario, Scripted as Endpoint};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
@@ -532,4 +535,163 @@ async fn only_the_one_route_is_there() {
     assert_eq!(ask("POST", PATH).await, 401);
     gateway.stop.cancel();
     assert_eq!(ask("POST", PATH).await, 503);
+}
+
+/// A server with work whose namespace has one Model, at an endpoint that answers so.
+async fn with_model(answers: impl IntoIterator<Item = Said>) -> (Server, Endpoint) {
+    let endpoint = Endpoint::start(Scenario::in_order(answers)).await;
+    let server = Server::with_work(&Api::default()).await;
+    let model = json!({
+        "apiVersion": "agentrun.dev/v1alpha1", "kind": "Model",
+        "metadata": {"name": "m", "namespace": "team-a", "uid": "m", "generation": 1},
+        "spec": {"endpoint": endpoint.endpoint(), "model": "m", "default": true},
+    });
+    let model = serde_json::from_value(model).unwrap();
+    server.gateway.change(|board| board.put_model(model));
+    (server, endpoint)
+}
+
+fn conversation(text: &str) -> Vec<u8> {
+    let request = json!({"role": "lead", "messages": [{"from": "user", "text": text}]});
+    request.to_string().into_bytes()
+}
+
+impl Runtime {
+    /// Asks in pieces of `size` bytes.
+    async fn ask(&self, attempt: i32, call: u64, request: &[u8], size: usize) {
+        let pieces: Vec<_> = request.chunks(size).collect();
+        for (index, piece) in pieces.iter().enumerate() {
+            self.say(&ToGateway::ModelCall {
+                id: id(attempt),
+                call,
+                last: index + 1 == pieces.len(),
+                data: Blob(piece.to_vec()),
+                spent: serde_json::from_value(json!({})).unwrap(),
+            })
+            .await;
+        }
+    }
+
+    /// The text that came before the next answer, its call and itself.
+    async fn answer(&mut self) -> (String, u64, Result<Box<ModelAnswer>, ModelFailure>) {
+        let mut told = String::new();
+        loop {
+            match self.hear().await {
+                ToRuntime::ModelText { text, .. } => told.push_str(&text),
+                ToRuntime::ModelAnswer { call, answer, .. } => return (told, call, answer),
+                ToRuntime::Assign(_) | ToRuntime::Pong => {}
+                other => panic!("expected an answer, heard {other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_asked_in_pieces_and_its_text_can_be_followed() {
+    let (server, endpoint) = with_model([Said::text("Fine, thank you.")]).await;
+    let mut runtime = server.runtime().await;
+    runtime.assigned().await;
+    runtime.ask(1, 7, &conversation("How are you?"), 10).await;
+    let (told, call, answer) = runtime.answer().await;
+    assert_eq!((call, answer.unwrap().text.as_str()), (7, "Fine, thank you."));
+    assert_eq!(told, "Fine, thank you.");
+    assert_eq!(endpoint.asked()[0].body["messages"][0]["content"], "How are you?");
+}
+
+#[tokio::test]
+async fn calls_are_answered_side_by_side_up_to_a_bound() {
+    let late = Said {
+        delay_ms: 500,
+        ..Said::text("late")
+    };
+    let (server, endpoint) = with_model([late.clone(), Said::text("soon"), late]).await;
+    let mut runtime = server.runtime().await;
+    runtime.assigned().await;
+    runtime.ask(1, 1, &conversation("first"), MAX_BLOB).await;
+    runtime
+        .ask(1, 1, &conversation("first, said again"), MAX_BLOB)
+        .await;
+    while endpoint.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    runtime.ask(1, 2, &conversation("second"), MAX_BLOB).await;
+    assert_eq!(runtime.answer().await.1, 2);
+    for call in 3..20 {
+        runtime.ask(1, call, &conversation("more"), MAX_BLOB).await;
+    }
+    let mut answered = Vec::new();
+    let mut refused = 0;
+    for _ in 0..18 {
+        let (_, call, answer) = runtime.answer().await;
+        answered.push(call);
+        refused += usize::from(answer.is_err_and(|failure| failure.message.contains("at once")));
+    }
+    answered.sort_unstable();
+    let expected: Vec<u64> = (1..20).filter(|call| *call != 2).collect();
+    assert_eq!(answered, expected, "each is answered once");
+    assert_eq!(refused, 10);
+}
+
+#[tokio::test]
+async fn a_call_of_an_attempt_that_is_elsewhere_is_refused_and_ended() {
+    let (server, endpoint) = with_model([Said::text("never")]).await;
+    let mut runtime = server.runtime().await;
+    runtime.assigned().await;
+    runtime.ask(2, 1, &conversation("let me in"), MAX_BLOB).await;
+    let failure = loop {
+        match within_long(runtime.next()).await.unwrap() {
+            ToRuntime::ModelAnswer { answer, .. } => break answer.unwrap_err(),
+            ToRuntime::Cancel { .. } => {}
+            other => panic!("heard {other:?}"),
+        }
+    };
+    assert_eq!(failure.code, ModelFailureCode::Refused);
+    assert!(endpoint.asked().is_empty());
+}
+
+async fn within_long<T>(future: impl Future<Output = T>) -> T {
+    let patience = PATIENCE * 3;
+    tokio::time::timeout(patience, future)
+        .await
+        .expect("nothing happened in time")
+}
+
+#[tokio::test]
+async fn a_conversation_longer_than_the_bound_is_refused_once_and_the_stream_goes_on() {
+    let (server, endpoint) = with_model([Said::text("Fine.")]).await;
+    let mut runtime = server.runtime().await;
+    runtime.assigned().await;
+    let long = conversation(&"x".repeat(MAX_MODEL_REQUEST));
+    runtime.ask(1, 1, &long, MAX_BLOB).await;
+    let (_, call, answer) = runtime.answer().await;
+    assert_eq!(
+        (call, answer.unwrap_err().code),
+        (1, ModelFailureCode::ContextTooLong)
+    );
+    runtime.ask(1, 2, b"{\"no\": \"request\"}", MAX_BLOB).await;
+    assert_eq!(
+        runtime.answer().await.2.unwrap_err().code,
+        ModelFailureCode::Refused
+    );
+    runtime.ask(1, 3, &conversation("short"), MAX_BLOB).await;
+    assert_eq!(runtime.answer().await.2.unwrap().text, "Fine.");
+    assert_eq!(endpoint.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_gets_no_answer_and_frees_its_place() {
+    let late = Said {
+        delay_ms: 60_000,
+        ..Said::text("late")
+    };
+    let (server, endpoint) = with_model([late, Said::text("Fine.")]).await;
+    let mut runtime = server.runtime().await;
+    runtime.assigned().await;
+    runtime.ask(1, 1, &conversation("first"), MAX_BLOB).await;
+    while endpoint.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    runtime.say(&ToGateway::ModelCancel { id: id(1), call: 1 }).await;
+    runtime.ask(1, 2, &conversation("second"), MAX_BLOB).await;
+    assert_eq!(runtime.answer().await.1, 2);
 }

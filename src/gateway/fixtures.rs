@@ -100,7 +100,7 @@ impl Answer {
     pub(crate) fn refusal(code: u16) -> Self {
         let body = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-            "message": format!("scripted {code}"), "reason": "Scripted",
+            "message": format!("scripted {code}"), "reason": if code == 404 { "NotFound" } else { "Scripted" },
         });
         Self { code, body }
     }

@@ -3,6 +3,7 @@
 use crate::board::{Board, Touched};
 use crate::health::Health;
 use crate::metrics::Metrics;
+use crate::models::{Models, Patience};
 use crate::objects::Objects;
 use crate::skills::SkillFolders;
 use crate::streams::Streams;
@@ -20,6 +21,8 @@ pub(crate) struct Gateway {
     pub(crate) objects: Objects,
     /// File lists of skills that travel over the channel.
     pub(crate) skills: SkillFolders,
+    /// What all calls of models share.
+    pub(crate) models: Models,
     /// Whether this gateway should be sent anyone.
     pub(crate) health: Health,
     /// What is counted.
@@ -32,11 +35,17 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) fn new(client: kube::Client, metrics: Metrics) -> Arc<Self> {
+        Self::with_patience(client, metrics, Patience::default())
+    }
+
+    /// A gateway that waits otherwise for models.
+    pub(crate) fn with_patience(client: kube::Client, metrics: Metrics, patience: Patience) -> Arc<Self> {
         Arc::new(Self {
             board: RwLock::default(),
             streams: Arc::default(),
             objects: Objects::new(client, metrics.clone()),
             skills: SkillFolders::default(),
+            models: Models::new(patience),
             health: Health::default(),
             metrics,
             stop: CancellationToken::new(),
@@ -56,6 +65,7 @@ impl Gateway {
             Touched::Nobody => {}
             Touched::Pods(pods) => pods.iter().for_each(|pod| self.streams.wake(pod)),
             Touched::All => self.streams.wake_all(),
+            Touched::Models => self.models.changed(),
         }
     }
 }

@@ -16,10 +16,18 @@ pub(crate) enum Watch {
     Skills,
     /// SandboxPools.
     SandboxPools,
+    /// Models.
+    Models,
 }
 
 impl Watch {
-    pub(crate) const ALL: [Self; 4] = [Self::SubTasks, Self::AgentRuns, Self::Skills, Self::SandboxPools];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::SubTasks,
+        Self::AgentRuns,
+        Self::Skills,
+        Self::SandboxPools,
+        Self::Models,
+    ];
 
     /// Its label in metrics and logs.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -28,6 +36,7 @@ impl Watch {
             Self::AgentRuns => "AgentRun",
             Self::Skills => "Skill",
             Self::SandboxPools => "SandboxPool",
+            Self::Models => "Model",
         }
     }
 }
@@ -41,7 +50,7 @@ struct WatchState {
 /// What readiness is made of.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    watches: Mutex<[WatchState; 4]>,
+    watches: Mutex<[WatchState; Watch::ALL.len()]>,
     certificate: AtomicBool,
     stopping: AtomicBool,
 }
@@ -102,7 +111,7 @@ impl Health {
         Watch::ALL.into_iter().find_map(problem)
     }
 
-    fn lock(&self) -> MutexGuard<'_, [WatchState; 4]> {
+    fn lock(&self) -> MutexGuard<'_, [WatchState; Watch::ALL.len()]> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 //! A runtime opens one stream ([`channel`]) and proves which Pod it is ([`auth`]). Watches ([`watcher`]) keep a
 //! [`board`] of what every Pod is to work on and wake the streams that an event is about. A stream compares the board
 //! with what its runtime was told: it assigns ([`prepare`], [`assignment`]), cancels, serves contents by digest
-//! ([`contents`]) and stores ends ([`ends`]). Nothing is kept here that is not also in an object or in the runtime, so a
+//! ([`contents`]), asks models ([`models`]) and stores ends ([`ends`]). Nothing is kept here that is not also in an object or in the runtime, so a
 //! restart loses nothing.
 
 mod assignment;
@@ -24,6 +24,7 @@ mod inspection;
 mod limits;
 mod listen;
 mod metrics;
+mod models;
 mod objects;
 mod ops;
 mod placement;
@@ -44,7 +45,7 @@ mod runtime_tests;
 pub use error::{CertificateError, GatewayError};
 pub use settings::Settings;
 
-use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
+use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask};
 use auth::TokenReviewer;
 use gateway::Gateway;
 use std::future::Future;
@@ -79,10 +80,12 @@ async fn run_with(
     background.spawn(watcher::follow::<SubTask>(client.clone(), Arc::clone(&gateway)));
     background.spawn(watcher::follow::<AgentRun>(client.clone(), Arc::clone(&gateway)));
     background.spawn(watcher::follow::<Skill>(client.clone(), Arc::clone(&gateway)));
+    background.spawn(watcher::follow::<Model>(client.clone(), Arc::clone(&gateway)));
     background.spawn(watcher::follow::<SandboxPool>(
         client.clone(),
         Arc::clone(&gateway),
     ));
+    background.spawn(models::look_after(Arc::clone(&gateway)));
     tokio::pin!(shutdown);
     let certificate = tokio::select! {
         certificate = Certificate::wait_for(settings.tls_dir) => certificate,

@@ -1,6 +1,6 @@
 //! What the gateway counts.
 
-use prometheus::{IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
 /// The gateway's metrics; clones share the counters.
 #[derive(Clone, Debug)]
@@ -16,6 +16,21 @@ pub(crate) struct Metrics {
     pub(crate) refusals: IntCounterVec,
     /// Failures of watches, by kind.
     pub(crate) watch_failures: IntCounterVec,
+    /// Calls of models.
+    pub(crate) models: ModelMetrics,
+}
+
+/// What is counted of calls of models.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelMetrics {
+    /// Tries, by namespace, Model and how they ended.
+    pub(crate) calls: IntCounterVec,
+    /// How long tries took.
+    pub(crate) seconds: Histogram,
+    /// Tokens, by namespace, Model, role and direction.
+    pub(crate) tokens: IntCounterVec,
+    /// Millionths of the Model's currency, by namespace, Model and role.
+    pub(crate) cost_micros: IntCounterVec,
 }
 
 impl Metrics {
@@ -29,7 +44,30 @@ impl Metrics {
             registry.register(Box::new(counter.clone()))?;
             Ok(counter)
         };
+        let seconds = HistogramOpts::new("model_call_seconds", "how long tries of model calls took")
+            .buckets(vec![0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0]);
+        let seconds = Histogram::with_opts(seconds)?;
+        registry.register(Box::new(seconds.clone()))?;
+        let models = ModelMetrics {
+            calls: counter(
+                "model_calls_total",
+                "tries of model calls",
+                &["namespace", "model", "answer"],
+            )?,
+            seconds,
+            tokens: counter(
+                "model_tokens_total",
+                "tokens of answered model calls",
+                &["namespace", "model", "role", "direction"],
+            )?,
+            cost_micros: counter(
+                "model_cost_micros_total",
+                "cost of answered model calls, in millionths of the Model's currency",
+                &["namespace", "model", "role"],
+            )?,
+        };
         Ok(Self {
+            models,
             results: counter("results_total", "ends that came over the channel", &["outcome"])?,
             writes: counter(
                 "api_writes_total",

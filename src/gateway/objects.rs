@@ -4,14 +4,16 @@ use crate::board::Name;
 use crate::bounds;
 use crate::metrics::Metrics;
 use agentrun_api::names::labels::GATEWAY;
-use agentrun_api::{Skill, SubTask};
-use k8s_openapi::api::core::v1::ConfigMap;
+use agentrun_api::{Model, Skill, SubTask};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -20,8 +22,12 @@ pub(crate) struct Objects {
     client: Client,
     metrics: Metrics,
     searches: Semaphore,
-    config_maps: Mutex<HashMap<Name, (Instant, Arc<ConfigMap>)>>,
+    config_maps: Recent<ConfigMap>,
+    secrets: Recent<Secret>,
 }
+
+/// Objects that were read a moment ago.
+type Recent<K> = Mutex<HashMap<Name, (Instant, Arc<K>)>>;
 
 impl std::fmt::Debug for Objects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -29,12 +35,13 @@ impl std::fmt::Debug for Objects {
     }
 }
 
-/// How old a ConfigMap may be.
+/// How old a ConfigMap or a Secret may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     /// Read now.
     Fresh,
-    /// Read within [`bounds::CONFIG_MAP_AGE`]: for content that is checked by its digest anyway.
+    /// Read a moment ago: within [`bounds::CONFIG_MAP_AGE`], for content that is checked by its digest anyway, or
+    /// [`bounds::SECRET_AGE`].
     Recent,
 }
 
@@ -45,6 +52,7 @@ impl Objects {
             metrics,
             searches: Semaphore::new(1),
             config_maps: Mutex::default(),
+            secrets: Mutex::default(),
         }
     }
 
@@ -88,6 +96,12 @@ impl Objects {
         self.patch(&api, name, patch).await
     }
 
+    /// Patches a model's status by a JSON Patch.
+    pub(crate) async fn patch_model(&self, name: &Name, patch: serde_json::Value) -> Result<(), kube::Error> {
+        let api: Api<Model> = Api::namespaced(self.client.clone(), &name.namespace);
+        self.patch(&api, name, patch).await
+    }
+
     async fn patch<K>(&self, api: &Api<K>, name: &Name, patch: serde_json::Value) -> Result<(), kube::Error>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -114,28 +128,44 @@ impl Objects {
         name: &Name,
         age: Age,
     ) -> Result<Option<Arc<ConfigMap>>, kube::Error> {
+        self.read(&self.config_maps, bounds::CONFIG_MAP_AGE, name, age)
+            .await
+    }
+
+    /// A Secret, `None` when there is none of that name. Namespaces allow it one by one: 403 elsewhere.
+    pub(crate) async fn secret(&self, name: &Name, age: Age) -> Result<Option<Arc<Secret>>, kube::Error> {
+        self.read(&self.secrets, bounds::SECRET_AGE, name, age).await
+    }
+
+    async fn read<K>(
+        &self,
+        recent: &Recent<K>,
+        longest: Duration,
+        name: &Name,
+        age: Age,
+    ) -> Result<Option<Arc<K>>, kube::Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let lock = || recent.lock().unwrap_or_else(PoisonError::into_inner);
         if age == Age::Recent
-            && let Some(recent) = self.recent(name)
+            && let Some((read, object)) = lock().get(name)
+            && read.elapsed() < longest
         {
-            return Ok(Some(recent));
+            return Ok(Some(Arc::clone(object)));
         }
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &name.namespace);
+        let api: Api<K> = Api::namespaced(self.client.clone(), &name.namespace);
         let Some(found) = api.get_opt(&name.name).await? else {
+            lock().remove(name);
             return Ok(None);
         };
         let found = Arc::new(found);
-        let mut config_maps = self.config_maps.lock().unwrap_or_else(PoisonError::into_inner);
-        config_maps.retain(|_, (read, _)| read.elapsed() < bounds::CONFIG_MAP_AGE);
-        if config_maps.len() < bounds::CONFIG_MAPS {
-            config_maps.insert(name.clone(), (Instant::now(), Arc::clone(&found)));
+        let mut recent = lock();
+        recent.retain(|_, (read, _)| read.elapsed() < longest);
+        if recent.len() < bounds::RECENT_OBJECTS {
+            recent.insert(name.clone(), (Instant::now(), Arc::clone(&found)));
         }
         Ok(Some(found))
-    }
-
-    fn recent(&self, name: &Name) -> Option<Arc<ConfigMap>> {
-        let config_maps = self.config_maps.lock().unwrap_or_else(PoisonError::into_inner);
-        let (read, config_map) = config_maps.get(name)?;
-        (read.elapsed() < bounds::CONFIG_MAP_AGE).then(|| Arc::clone(config_map))
     }
 
     fn subtasks(&self, namespace: &str) -> Api<SubTask> {

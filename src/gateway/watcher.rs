@@ -4,7 +4,7 @@ use crate::board::{Board, Name, Touched};
 use crate::gateway::Gateway;
 use crate::health::Watch;
 use crate::text::chain;
-use agentrun_api::{AgentRun, SandboxPool, Skill, SubTask};
+use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::Api;
 use kube::core::{DeserializeGuard, ObjectMeta};
@@ -77,6 +77,19 @@ impl Followed for SandboxPool {
     }
     fn retain(seen: &BTreeSet<String>, board: &mut Board) -> Touched {
         board.retain_pools(seen)
+    }
+}
+
+impl Followed for Model {
+    const WATCH: Watch = Watch::Models;
+    fn put(self, board: &mut Board) -> Touched {
+        board.put_model(self)
+    }
+    fn remove(metadata: &ObjectMeta, board: &mut Board) -> Touched {
+        board.remove_model(&name(metadata))
+    }
+    fn retain(seen: &BTreeSet<String>, board: &mut Board) -> Touched {
+        board.retain_models(seen)
     }
 }
 

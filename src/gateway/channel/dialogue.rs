@@ -11,6 +11,7 @@ use crate::contents::{Source, chunks, fetch};
 use crate::ends::{Key, Report, Stored, store};
 use crate::gateway::Gateway;
 use crate::inspection;
+use crate::models::{Calls, Piece};
 use crate::placement::placement;
 use crate::prepare::{Prepared, prepare};
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
@@ -43,6 +44,7 @@ pub(super) struct Dialogue {
     outbox: Outbox,
     work: Work,
     jobs: JoinSet<Done>,
+    calls: Calls,
     gets: VecDeque<String>,
     sending: bool,
     /// What the runtime had taken from an earlier stream: what has changed since does not end it.
@@ -51,10 +53,12 @@ pub(super) struct Dialogue {
 
 impl Dialogue {
     pub(super) fn new(gateway: Arc<Gateway>, pod: PodIdentity, outbox: Outbox) -> Self {
+        let calls = Calls::new(Arc::clone(&gateway), pod.clone(), outbox.clone());
         Self {
             gateway,
             pod,
             outbox,
+            calls,
             work: Work::default(),
             jobs: JoinSet::new(),
             gets: VecDeque::new(),
@@ -138,11 +142,24 @@ impl Dialogue {
             }
             ToGateway::Skill { id, found } => self.inspected(id, found),
             ToGateway::Get { sha256 } => self.get(sha256).await?,
-            ToGateway::ModelCall { id, .. }
-            | ToGateway::ModelCancel { id, .. }
-            | ToGateway::Delegate { id, .. } => {
-                self.check(id);
+            ToGateway::ModelCall {
+                id,
+                call,
+                last,
+                data,
+                spent,
+            } => {
+                self.check(id.clone());
+                self.calls.piece(Piece {
+                    id,
+                    call,
+                    last,
+                    data: data.0,
+                    spent,
+                });
             }
+            ToGateway::ModelCancel { id, call } => self.calls.cancel(&id, call),
+            ToGateway::Delegate { id, .. } => self.check(id),
         }
         Ok(())
     }

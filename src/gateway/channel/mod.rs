@@ -7,4 +7,5 @@ mod route;
 mod session;
 mod work;
 
+pub(crate) use outbox::{Outbox, SendError};
 pub(crate) use route::handle;

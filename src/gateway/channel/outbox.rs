@@ -41,6 +41,14 @@ impl Outbox {
         (Self { frames }, futures::stream::poll_fn(next))
     }
 
+    /// Sends one message if there is room for it at once; whether it went out.
+    pub(crate) fn offer(&self, message: &ToRuntime) -> bool {
+        let Ok(bytes) = frame::encode(message) else {
+            return false;
+        };
+        self.frames.try_send(bytes.into()).is_ok()
+    }
+
     /// Sends one message, waiting while the runtime is slow.
     pub(crate) async fn send(&self, message: &ToRuntime) -> Result<(), SendError> {
         let bytes = Bytes::from(frame::encode(message)?);

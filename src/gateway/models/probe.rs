@@ -1,0 +1,233 @@
+//! Whether models answer: a short call with one tool for each Model that is new, changed or suspected, and again while it
+//! is not ready. Every gateway may look; the first to write spares the others, since a write is bound to what was seen.
+
+use super::access::access;
+use super::ask::ask_once;
+use super::fault::{Fault, Next, says_no_tools};
+use super::limits::{PROBE_AGAIN, PROBE_SPREAD, PROBES};
+use super::texts::Texts;
+use crate::backoff::Backoff;
+use crate::board::Name;
+use crate::gateway::Gateway;
+use crate::objects::Age;
+use crate::text::chain;
+use agentrun_api::names::conditions::READY;
+use agentrun_api::{Model, ModelStatus, ReadyReason};
+use agentrun_core::conditions::{self, Is};
+use agentrun_protocol::chat::{Message, ModelFailureCode, ModelRequest, Role, ToolSpec};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// When which generation of a Model was looked at.
+type Looked = HashMap<Name, (Option<i64>, Instant)>;
+
+/// What a probe found.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Is(Is, ReadyReason, String),
+    /// Nothing that says more than before.
+    Nothing,
+}
+
+/// Looks after all Models, for ever.
+pub(crate) async fn look_after(gateway: Arc<Gateway>) {
+    let mut looked = Looked::new();
+    let mut probes = JoinSet::new();
+    loop {
+        let now = Instant::now();
+        for model in due(&gateway, &mut looked, now) {
+            if probes.len() >= PROBES {
+                probes.join_next().await;
+            }
+            let gateway = Arc::clone(&gateway);
+            probes.spawn(async move { look(&gateway, &model).await });
+        }
+        tokio::select! {
+            () = gateway.models.wait() => {}
+            () = tokio::time::sleep(PROBE_SPREAD * 5) => {}
+            Some(_) = probes.join_next() => {}
+        }
+    }
+}
+
+/// The Models to look at now.
+fn due(gateway: &Gateway, looked: &mut Looked, now: Instant) -> Vec<Arc<Model>> {
+    let models = gateway.board().models();
+    looked.retain(|name, _| models.iter().any(|model| Name::of(&**model) == *name));
+    let suspects = gateway.models.suspects();
+    let mut due = Vec::new();
+    for model in models {
+        let name = Name::of(&*model);
+        let before = looked.get(&name).copied();
+        if is_due(&model, before, suspects.contains(&name), now) {
+            looked.insert(name, (model.metadata.generation, now));
+            due.push(model);
+        }
+    }
+    due
+}
+
+fn is_due(model: &Model, before: Option<(Option<i64>, Instant)>, suspected: bool, now: Instant) -> bool {
+    let generation = model.metadata.generation;
+    let status = model.status.as_ref();
+    let ready = status.and_then(|status| conditions::get(&status.conditions, READY));
+    let current = ready.filter(|ready| ready.observed_generation == generation);
+    let a_while_ago = before.is_none_or(|(_, at)| now.duration_since(at) >= PROBE_AGAIN);
+    match current {
+        Some(ready) if ready.status == "True" => suspected && a_while_ago,
+        Some(_) => a_while_ago,
+        None => a_while_ago || before.is_some_and(|(looked_at, _)| looked_at != generation),
+    }
+}
+
+async fn look(gateway: &Gateway, model: &Arc<Model>) {
+    // Others may be faster; then there is nothing to do.
+    tokio::time::sleep(Backoff::new((PROBE_SPREAD, PROBE_SPREAD)).next()).await;
+    let name = Name::of(&**model);
+    let newest = |gateway: &Gateway| {
+        let models = gateway.board().models_of(&name.namespace);
+        models.into_iter().find(|model| model.name_any() == name.name)
+    };
+    let Some(seen) = newest(gateway).filter(|seen| seen.metadata.generation == model.metadata.generation)
+    else {
+        return;
+    };
+    if seen.metadata.resource_version != model.metadata.resource_version && is_ready(&seen) {
+        return;
+    }
+    let Found::Is(is, reason, message) = probe(gateway, &seen).await else {
+        return;
+    };
+    // The status may have changed meanwhile, though not the spec that was probed.
+    let Some(seen) = newest(gateway).filter(|now| now.metadata.generation == seen.metadata.generation) else {
+        return;
+    };
+    let before = seen.status.clone().unwrap_or_default();
+    let after = after(
+        &before,
+        seen.metadata.generation,
+        is,
+        reason,
+        &message,
+        Timestamp::now(),
+    );
+    if after == before {
+        return;
+    }
+    let patch = json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": seen.resource_version()},
+        {"op": "add", "path": "/status", "value": after},
+    ]);
+    match gateway.objects.patch_model(&name, patch).await {
+        Ok(()) => tracing::info!(
+            namespace = name.namespace,
+            model = name.name,
+            reason = reason.as_str(),
+            message,
+            "looked at a model"
+        ),
+        Err(error) => tracing::info!(
+            namespace = name.namespace,
+            model = name.name,
+            error = chain(&error),
+            "the status of a model could not be written, looking again later"
+        ),
+    }
+}
+
+fn is_ready(model: &Model) -> bool {
+    let status = model.status.as_ref();
+    let ready = status.and_then(|status| conditions::get(&status.conditions, READY));
+    ready
+        .is_some_and(|ready| ready.status == "True" && ready.observed_generation == model.metadata.generation)
+}
+
+fn after(
+    before: &ModelStatus,
+    generation: Option<i64>,
+    is: Is,
+    reason: ReadyReason,
+    message: &str,
+    now: Timestamp,
+) -> ModelStatus {
+    let mut after = before.clone();
+    after.observed_generation = generation;
+    conditions::set(
+        &mut after.conditions,
+        READY,
+        is,
+        reason.as_str(),
+        message,
+        generation,
+        now,
+    );
+    after
+}
+
+async fn probe(gateway: &Gateway, model: &Model) -> Found {
+    let access = match access(gateway, model, Age::Fresh).await {
+        Ok(access) => access,
+        Err(no) => {
+            return match no.reason() {
+                Some(reason) => Found::Is(Is::False, reason, no.to_string()),
+                None => Found::Nothing,
+            };
+        }
+    };
+    let mut short = model.clone();
+    short.spec.max_output_tokens = Some(1);
+    let request = question();
+    for _ in 0..4 {
+        let asked = ask_once(gateway, &short, &access, &request, &mut Texts::nobody()).await;
+        match asked {
+            Ok(_) => return Found::Is(Is::True, ReadyReason::Ready, String::new()),
+            Err(fault) => match fault.next {
+                Next::Without(quirk) if gateway.models.learn(model, quirk) => {}
+                _ => return found(&fault),
+            },
+        }
+    }
+    Found::Nothing
+}
+
+fn found(fault: &Fault) -> Found {
+    let no = |reason| Found::Is(Is::False, reason, fault.message.clone());
+    match fault.code {
+        ModelFailureCode::AuthFailed => no(ReadyReason::AuthFailed),
+        ModelFailureCode::Refused if says_no_tools(fault) => no(ReadyReason::NoTools),
+        // Models that think first have no word in one token, and some endpoints call that an error.
+        ModelFailureCode::Refused if fault.message.contains("output limit") => {
+            Found::Is(Is::True, ReadyReason::Ready, String::new())
+        }
+        ModelFailureCode::Refused => no(ReadyReason::Invalid),
+        ModelFailureCode::RateLimited => Found::Nothing,
+        _ => no(ReadyReason::Unreachable),
+    }
+}
+
+/// As short as a call with a tool can be.
+fn question() -> ModelRequest {
+    ModelRequest {
+        role: Role::Executor,
+        model: None,
+        messages: vec![Message::User {
+            text: "Say ok.".to_owned(),
+            images: Vec::new(),
+        }],
+        tools: vec![ToolSpec {
+            name: "done".to_owned(),
+            description: "Says that it is done.".to_owned(),
+            parameters: json!({"type": "object", "properties": {}}),
+        }],
+        output_schema: None,
+    }
+}
+
+#[cfg(test)]
+#[path = "probe_tests.rs"]
+mod tests;
