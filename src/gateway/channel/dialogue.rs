@@ -130,7 +130,7 @@ impl Dialogue {
                 tracing::info!(subtask_uid = id.uid, attempt = id.attempt, "attempt taken");
                 self.check(id);
             }
-            ToGateway::Progress { id, .. } => self.check(id),
+            ToGateway::Progress { id, .. } | ToGateway::Delegate { id, .. } => self.check(id),
             ToGateway::Result { id, result } => self.store(id, (*result).into(), true),
             ToGateway::ExecutorLost {
                 id,
@@ -159,7 +159,6 @@ impl Dialogue {
                 });
             }
             ToGateway::ModelCancel { id, call } => self.calls.cancel(&id, call),
-            ToGateway::Delegate { id, .. } => self.check(id),
         }
         Ok(())
     }

@@ -276,7 +276,7 @@ mod tests {
         assert!(no.to_string().contains("`other` in the Secret `keys`"), "{no}");
         let api = Api::default().on(SECRET, [keys()]);
         let no = reached(api, |o| {
-            o["spec"]["caBundleRef"] = json!({"name": "ca", "key": "ca.crt"})
+            o["spec"]["caBundleRef"] = json!({"name": "ca", "key": "ca.crt"});
         });
         assert_eq!(
             no.await.unwrap_err().reason(),

@@ -194,7 +194,9 @@ mod tests {
 
     fn made(spec: &ModelSpec, request: &ModelRequest, quirks: &[Quirk]) -> Value {
         let mut known = Quirks::default();
-        quirks.iter().for_each(|quirk| assert!(known.learn(*quirk)));
+        for quirk in quirks {
+            assert!(known.learn(*quirk));
+        }
         serde_json::from_slice(&body(spec, request, known)).unwrap()
     }
 

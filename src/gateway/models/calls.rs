@@ -157,10 +157,10 @@ impl Calls {
         let asking = async move {
             let mut texts = Texts::of(outbox.clone(), id.clone(), call);
             let answered = answered(&gateway, &pod, &id, collected, spent, &mut texts).await;
-            let sent = outbox
+            let went_out = outbox
                 .send(&answer(id.clone(), call, answered.map(Box::new)))
                 .await;
-            if let Err(SendError::Encode(_)) = sent {
+            if let Err(SendError::Encode(_)) = went_out {
                 let failure = ModelFailure {
                     code: ModelFailureCode::BadAnswer,
                     message: "the answer is longer than a message of the channel: ask for less".to_owned(),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fixtures::{Answer, Api};
+use agentrun_protocol::chat::ModelFailureCode as Code;
 use serde_json::Value;
 
 fn model(change: impl FnOnce(&mut Value)) -> Model {
@@ -45,7 +46,6 @@ fn what_failed_says_what_to_mend() {
         Found::Is(is, reason, _) => Some((is, reason)),
         Found::Nothing => None,
     };
-    use ModelFailureCode as Code;
     for (code, message, expected) in [
         (Code::AuthFailed, "no", Some((Is::False, ReadyReason::AuthFailed))),
         (
