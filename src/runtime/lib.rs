@@ -16,6 +16,7 @@ pub mod settings;
 pub mod store;
 
 mod acceptance;
+mod agent;
 mod lock;
 mod task;
 

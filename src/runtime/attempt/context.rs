@@ -52,6 +52,11 @@ impl Control {
         (sender, Control(receiver))
     }
 
+    /// Whether the order has come.
+    pub fn is_stopped(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Returns when the order comes. May be dropped and called again.
     pub async fn stopped(&mut self) -> Stop {
         let order = self.0.wait_for(Option::is_some).await.ok().and_then(|stop| *stop);

@@ -17,7 +17,7 @@ use std::io;
 /// twenty times its bytes, and the container has 64 MiB.
 pub(super) const MAX_DOCUMENT: u64 = MAX_OUTPUT_FILE;
 /// Bytes of each tail in a result.
-const TAIL: usize = 2048;
+pub(super) const TAIL: usize = 2048;
 
 /// What the result says of the work itself.
 #[derive(Debug)]

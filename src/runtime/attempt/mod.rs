@@ -1,5 +1,6 @@
 //! One attempt from its assignment to its result.
 
+mod agent;
 mod artifacts;
 mod cache;
 mod call;

@@ -67,12 +67,12 @@ pub async fn run(context: Arc<Context>, assignment: Assignment, mut control: Con
     AttemptEnd::Result(attempt.store(result).await)
 }
 
-struct Attempt {
-    context: Arc<Context>,
-    assignment: Assignment,
-    evidence: Evidence,
-    started: Instant,
-    deadline: Instant,
+pub(super) struct Attempt {
+    pub(super) context: Arc<Context>,
+    pub(super) assignment: Assignment,
+    pub(super) evidence: Evidence,
+    pub(super) started: Instant,
+    pub(super) deadline: Instant,
 }
 
 impl Attempt {
@@ -117,11 +117,16 @@ impl Attempt {
         Some(Box::new(result))
     }
 
-    fn unprepared(&self, error: &PrepareError) -> AttemptEnd {
+    pub(super) fn unprepared(&self, error: &PrepareError) -> AttemptEnd {
         self.unstarted(Ending::Error, error.reason(), error)
     }
 
-    fn unstarted(&self, ending: Ending, reason: SubTaskReason, error: &dyn std::error::Error) -> AttemptEnd {
+    pub(super) fn unstarted(
+        &self,
+        ending: Ending,
+        reason: SubTaskReason,
+        error: &dyn std::error::Error,
+    ) -> AttemptEnd {
         let mut result = blank(ending, reason, error);
         result.timing.start_ms = millis(self.started.elapsed());
         // Nothing was started, so nothing is left.
@@ -130,6 +135,9 @@ impl Attempt {
     }
 
     async fn work(&self, prepared: Prepared, control: &mut Control) -> AttemptEnd {
+        if let Work::Agent(terms) = &self.assignment.work {
+            return self.agent(prepared, terms, control).await;
+        }
         let settings = &self.context.settings;
         let mut record = match Record::create(&self.evidence, &self.context.secrets) {
             Ok(record) => record,
@@ -174,14 +182,8 @@ impl Attempt {
             cpu_ms: i64::try_from(over.ended.cpu_ms).unwrap_or(i64::MAX),
         };
         let process_tree_empty = over.ended.tree_empty;
-        let result = match self.collect(over, record, prepared.basis).await {
-            Ok(result) => result,
-            Err(error) => blank(
-                Ending::Error,
-                SubTaskReason::VolumeNotWritable,
-                &self.volume(error),
-            ),
-        };
+        let result = self.collect(over, record, prepared.basis).await;
+        let result = result.unwrap_or_else(|error| self.unwritable(error));
         AttemptEnd::Result(Box::new(AttemptResult {
             stdout_tail,
             stderr_tail,
@@ -211,12 +213,14 @@ impl Attempt {
         let judged =
             crate::blocking(move || judge(&work, &ended, &logs, times, schemas.output.as_ref(), &evidence));
         let verdict = judged.await?;
-        let artifacts = self.artifacts(basis.before, until).await?;
-        let acceptance = match verdict.ending {
-            Ending::Success => self.check(basis.unwritten, &over, &record, until).await?,
-            _ => Vec::new(),
+        let command = match &self.assignment.work {
+            Work::Command { argv, .. } => Some(command_run(argv, &over, &record, &self.evidence)),
+            Work::Function { .. } | Work::Agent(_) => None,
         };
-        let is_reusable = verdict.ending == Ending::Success && !acceptance.iter().any(fails);
+        let result = self
+            .deliver(verdict, command, basis.before, basis.unwritten, until)
+            .await?;
+        let is_reusable = result.ending == Ending::Success && !result.acceptance.iter().any(fails);
         if let Some(entry) = basis.cache.filter(|_| is_reusable) {
             let roots = self.context.settings.folders.roots();
             let kept = crate::blocking(move || {
@@ -225,6 +229,23 @@ impl Attempt {
             });
             in_time(until, kept).await?;
         }
+        Ok(result)
+    }
+
+    /// Looks at what was delivered: hashes it, and checks it where the work ended well.
+    pub(super) async fn deliver(
+        &self,
+        verdict: Verdict,
+        command: Option<Call>,
+        before: Listing,
+        unwritten: Before,
+        until: Instant,
+    ) -> io::Result<AttemptResult> {
+        let artifacts = self.artifacts(before, until).await?;
+        let acceptance = match verdict.ending {
+            Ending::Success => self.check(unwritten, command, until).await?,
+            _ => Vec::new(),
+        };
         Ok(AttemptResult {
             acceptance,
             ..assemble(verdict, artifacts)
@@ -241,19 +262,15 @@ impl Attempt {
     async fn check(
         &self,
         before: Before,
-        over: &Over,
-        record: &Record,
+        command: Option<Call>,
         until: Instant,
     ) -> io::Result<Vec<CriterionVerdict>> {
         let criteria = self.assignment.acceptance.clone();
         let roots = self.context.settings.folders.roots();
-        let (mut calls, agent) = match &self.assignment.work {
-            Work::Command { argv, .. } => (vec![command_run(argv, over, record, &self.evidence)], None),
-            Work::Agent(_) => (
-                Vec::new(),
-                Some((self.evidence.clone(), self.assignment.id.attempt)),
-            ),
-            Work::Function { .. } => (Vec::new(), None),
+        let mut calls: Vec<Call> = command.into_iter().collect();
+        let agent = match &self.assignment.work {
+            Work::Agent(_) => Some((self.evidence.clone(), self.assignment.id.attempt)),
+            Work::Command { .. } | Work::Function { .. } => None,
         };
         let soon = until.into_std().min(std::time::Instant::now() + CHECK_TIME);
         let checked = crate::blocking(move || {
@@ -280,11 +297,7 @@ impl Attempt {
             Ok((result, None)) => result,
             // A success that left no evidence is none: the next reader of this volume would not find it.
             Ok((result, Some(error))) if result.ending == Ending::Success => {
-                let failed = blank(
-                    Ending::Error,
-                    SubTaskReason::VolumeNotWritable,
-                    &self.volume(error),
-                );
+                let failed = self.unwritable(error);
                 Box::new(AttemptResult {
                     ending: failed.ending,
                     reason: failed.reason,
@@ -296,15 +309,19 @@ impl Attempt {
                 tracing::warn!(%error, "the result is not stored");
                 result
             }
-            Err(error) => Box::new(blank(
-                Ending::Error,
-                SubTaskReason::VolumeNotWritable,
-                &self.volume(error),
-            )),
+            Err(error) => Box::new(self.unwritable(error)),
         }
     }
 
-    fn volume(&self, error: io::Error) -> VolumeError {
+    pub(super) fn unwritable(&self, error: io::Error) -> AttemptResult {
+        blank(
+            Ending::Error,
+            SubTaskReason::VolumeNotWritable,
+            &self.volume(error),
+        )
+    }
+
+    pub(super) fn volume(&self, error: io::Error) -> VolumeError {
         VolumeError::new(&self.context.settings.sandbox.volume, error)
     }
 }
@@ -418,6 +435,6 @@ fn empty() -> AttemptResult {
     }
 }
 
-fn millis(duration: Duration) -> i64 {
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

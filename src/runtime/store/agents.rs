@@ -3,12 +3,12 @@
 //! - `conversation.json`: the conversation of the thread, from which its next run goes on;
 //! - `runs/RUN_UID/snapshots/SUBTASK_UID-TURN.json`: what its delegates get to see of its conversation;
 //! - `runs/RUN_UID/tasks/SUBTASK_UID/journal.jsonl`: all that happened in all its attempts;
-//! - `runs/RUN_UID/tasks/SUBTASK_UID/{history.json, session.json}`: the conversation that it began with, and the files that
-//!   its tools have seen.
+//! - `runs/RUN_UID/tasks/SUBTASK_UID/session.json`: the files that its tools have seen.
 
 use super::evidence::STATE_PREFIX;
 use super::files::{FileError, beneath};
 use super::{Durability, sha256_of, write};
+use agentrun_protocol::executor::MAX_OUTPUT_FILE;
 use agentrun_protocol::tool::Session;
 use agentrun_protocol::work::{Assignment, FileRef};
 use rustix::fs::{Mode, OFlags, open};
@@ -16,27 +16,19 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// The largest conversation that is kept or read, in bytes of JSON (8 MiB): a request of a model has no more.
-pub const MAX_CONVERSATION: u64 = 8 << 20;
+/// The largest output of another sub-task that is read (1 MiB): no more of one is kept.
+pub const MAX_OUTPUT: u64 = MAX_OUTPUT_FILE;
 
 const MODE: u32 = 0o640;
 
-/// The snapshot of the parent's conversation cannot be used.
+/// A file that another sub-task of the run has left cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// It is no file that an agent of this run has left.
-    #[error("snapshot {0:?} is not below {STATE_PREFIX}runs of this run")]
+pub enum StoredError {
+    /// It is none of this run.
+    #[error("{0:?} is not below {STATE_PREFIX}runs of this run")]
     Elsewhere(String),
-    /// It is larger than any that is written.
-    #[error("snapshot {path} has {found} bytes, at most {MAX_CONVERSATION} are allowed")]
-    TooLarge {
-        /// Which.
-        path: String,
-        /// Its size.
-        found: u64,
-    },
     /// It cannot be read.
-    #[error("snapshot {path} cannot be read")]
+    #[error("{path} cannot be read")]
     Unreadable {
         /// Which.
         path: String,
@@ -44,11 +36,11 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// It is another one.
-    #[error("snapshot {path} has digest {found}, expected {expected}")]
+    #[error("{path} has digest {found}, expected {expected}")]
     Changed {
         /// Which.
         path: String,
-        /// Digest by the assignment.
+        /// Digest that was told.
         expected: String,
         /// Digest of what is there.
         found: String,
@@ -99,7 +91,7 @@ impl AgentFiles {
     pub fn store_snapshot(&self, turn: u32, bytes: &[u8]) -> io::Result<FileRef> {
         let relative = format!("{}/snapshots/{}-{turn}.json", self.run, self.uid);
         let target = self.state.join(&relative);
-        let kept = match read(&target) {
+        let kept = match read(&target, MAX_OUTPUT) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 write(&target, bytes, MODE, Durability::Node)?;
                 None
@@ -114,27 +106,23 @@ impl AgentFiles {
         })
     }
 
-    /// The parent's conversation. Blocks.
-    pub fn snapshot(&self, file: &FileRef) -> Result<Vec<u8>, SnapshotError> {
+    /// A file that another sub-task of this run has left, of at most `most` bytes. Blocks.
+    pub fn stored(&self, file: &FileRef, most: u64) -> Result<Vec<u8>, StoredError> {
         let path = file.path.clone();
         let inside = path.strip_prefix(STATE_PREFIX);
         let own = inside.filter(|inside| inside.starts_with(&format!("{}/", self.run)));
         let target = own.and_then(|own| beneath(&self.state, own).ok());
         let Some(target) = target else {
-            return Err(SnapshotError::Elsewhere(path));
+            return Err(StoredError::Elsewhere(path));
         };
-        if file.bytes > MAX_CONVERSATION {
-            let found = file.bytes;
-            return Err(SnapshotError::TooLarge { path, found });
-        }
-        let bytes = match read(&target) {
+        let bytes = match read(&target, most) {
             Ok(bytes) => bytes,
-            Err(source) => return Err(SnapshotError::Unreadable { path, source }),
+            Err(source) => return Err(StoredError::Unreadable { path, source }),
         };
         let found = sha256_of(&bytes);
         if found != file.sha256 {
             let expected = file.sha256.clone();
-            return Err(SnapshotError::Changed {
+            return Err(StoredError::Changed {
                 path,
                 expected,
                 found,
@@ -143,25 +131,12 @@ impl AgentFiles {
         Ok(bytes)
     }
 
-    /// The conversation that the sub-task began with, the same for all its attempts: what the run before on this thread
-    /// left, when the first attempt `continues` it. Blocks.
-    pub fn history(&self, continues: bool) -> io::Result<Option<Vec<u8>>> {
-        if !continues {
-            return Ok(None);
+    /// The conversation that the run before on this thread has left, of at most `most` bytes. Blocks.
+    pub fn load_conversation(&self, most: u64) -> io::Result<Option<Vec<u8>>> {
+        match read(&self.conversation(), most) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
         }
-        let pinned = self.of_task("history.json");
-        let bytes = match read(&pinned) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let found = match read(&self.conversation()) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-                    found => found?,
-                };
-                write(&pinned, &found, MODE, Durability::Node)?;
-                found
-            }
-            bytes => bytes?,
-        };
-        Ok((!bytes.is_empty()).then_some(bytes))
     }
 
     /// Keeps the conversation for the next run on this thread. Blocks.
@@ -171,7 +146,7 @@ impl AgentFiles {
 
     /// What the tools of the attempt before had seen; nothing when that is not known. Blocks.
     pub fn session(&self) -> Session {
-        let kept = read(&self.of_task("session.json")).ok();
+        let kept = read(&self.of_task("session.json"), MAX_OUTPUT).ok();
         let session = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         session.unwrap_or_else(Session::guarded)
     }
@@ -183,17 +158,17 @@ impl AgentFiles {
     }
 }
 
-/// The regular file `path`, of bounded size.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// The regular file `path`, of at most `most` bytes.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_CONVERSATION + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_CONVERSATION {
-        let message = format!("it has more than the {MAX_CONVERSATION} bytes that are allowed");
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("it has more than the {most} bytes that are allowed");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)

@@ -18,11 +18,11 @@ fn a_delegate_reads_what_its_parent_left_and_nothing_else() {
     );
     let file = parent.store_snapshot(3, b"[]").unwrap();
     assert_eq!(file.path, "state/runs/run/snapshots/parent-3.json");
-    assert_eq!(child.snapshot(&file).unwrap(), b"[]");
+    assert_eq!(child.stored(&file, 100).unwrap(), b"[]");
     let stranger = files(folder.path(), "other", "child");
     assert!(matches!(
-        stranger.snapshot(&file),
-        Err(SnapshotError::Elsewhere(_))
+        stranger.stored(&file, 100),
+        Err(StoredError::Elsewhere(_))
     ));
     let named = |path: &str| FileRef {
         path: path.to_owned(),
@@ -35,7 +35,7 @@ fn a_delegate_reads_what_its_parent_left_and_nothing_else() {
         "/etc/passwd",
     ] {
         assert!(
-            matches!(child.snapshot(&named(path)), Err(SnapshotError::Elsewhere(_))),
+            matches!(child.stored(&named(path), 100), Err(StoredError::Elsewhere(_))),
             "{path}"
         );
     }
@@ -46,37 +46,33 @@ fn a_delegate_reads_what_its_parent_left_and_nothing_else() {
     );
     std::fs::write(folder.path().join("runs/run/snapshots/parent-3.json"), "{}").unwrap();
     assert!(matches!(
-        child.snapshot(&file),
-        Err(SnapshotError::Changed { .. })
+        child.stored(&file, 100),
+        Err(StoredError::Changed { .. })
     ));
-    let large = FileRef {
-        bytes: MAX_CONVERSATION + 1,
-        ..file.clone()
-    };
+    std::fs::write(folder.path().join("runs/run/snapshots/parent-3.json"), [0; 101]).unwrap();
     assert!(matches!(
-        child.snapshot(&large),
-        Err(SnapshotError::TooLarge { .. })
+        child.stored(&file, 100),
+        Err(StoredError::Unreadable { .. })
     ));
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("runs/run/snapshots/link.json")).unwrap();
     let link = named("state/runs/run/snapshots/link.json");
     assert!(matches!(
-        child.snapshot(&link),
-        Err(SnapshotError::Unreadable { .. })
+        child.stored(&link, 100),
+        Err(StoredError::Unreadable { .. })
     ));
 }
 
 #[test]
-fn every_attempt_begins_with_the_conversation_that_the_first_one_found() {
+fn the_conversation_is_the_threads_and_not_the_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let first = files(folder.path(), "one", "lead");
-    assert_eq!(first.history(true).unwrap(), None);
-    first.store_conversation(b"[1]").unwrap();
-    assert_eq!(first.history(true).unwrap(), None, "its own end is not its begin");
-    let second = files(folder.path(), "two", "lead");
-    assert_eq!(second.history(false).unwrap(), None);
-    assert_eq!(second.history(true).unwrap(), Some(b"[1]".to_vec()));
-    second.store_conversation(b"[2]").unwrap();
-    assert_eq!(second.history(true).unwrap(), Some(b"[1]".to_vec()));
+    let (one, two) = (
+        files(folder.path(), "one", "lead"),
+        files(folder.path(), "two", "lead"),
+    );
+    assert_eq!(one.load_conversation(100).unwrap(), None);
+    one.store_conversation(b"[1]").unwrap();
+    assert_eq!(two.load_conversation(100).unwrap(), Some(b"[1]".to_vec()));
+    assert!(two.load_conversation(2).is_err());
 }
 
 #[test]

@@ -6,22 +6,28 @@ use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The most bytes of all lines (32 MiB). All of it is read when an attempt begins, in a container of 64 MiB.
-pub const MAX_BYTES: u64 = 32 << 20;
+/// The most bytes of all lines (128 MiB). They are read one by one.
+pub const MAX_BYTES: u64 = 128 << 20;
 
-/// Appends to the journal of one sub-task.
+/// The lines that a journal holds when an attempt begins, oldest first. It ends at the first one that cannot be read;
+/// [`Lines::finish`] says so.
 #[derive(Debug)]
-pub struct Journal {
-    file: File,
-    bytes: u64,
+pub struct Lines<E> {
+    path: PathBuf,
+    reader: BufReader<File>,
+    /// Bytes of the whole lines so far.
+    whole: u64,
+    number: u64,
+    /// The first entry, until it is taken.
+    first: Option<E>,
+    failed: Option<io::Error>,
 }
 
-impl Journal {
-    /// Opens the journal, makes it where there is none, and gives all its lines to `take`. Half a line at its end, of a
-    /// process that died while it wrote, is cut off: nothing has followed from it yet. Blocks.
-    pub fn open<E: DeserializeOwned>(path: &Path, mut take: impl FnMut(E)) -> io::Result<Journal> {
+impl<E: DeserializeOwned> Lines<E> {
+    /// Opens the journal, and makes it where there is none. Blocks.
+    pub fn open(path: &Path) -> io::Result<Lines<E>> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -36,25 +42,82 @@ impl Journal {
         if length > MAX_BYTES {
             return Err(too_long(length));
         }
-        let mut reader = BufReader::new(&file);
-        let (mut bytes, mut line) = (0, Vec::new());
-        for number in 1_u64.. {
-            line.clear();
-            reader.read_until(b'\n', &mut line)?;
-            if line.last() != Some(&b'\n') {
-                break;
-            }
-            let entry = serde_json::from_slice(&line).map_err(|error| damaged(path, number, &error))?;
-            take(entry);
-            bytes += line.len() as u64;
-        }
-        if bytes < length {
-            file.set_len(bytes)?;
-            file.sync_data()?;
-        }
-        Ok(Journal { file, bytes })
+        let mut lines = Lines {
+            path: path.to_owned(),
+            reader: BufReader::new(file),
+            whole: 0,
+            number: 0,
+            first: None,
+            failed: None,
+        };
+        lines.first = lines.read();
+        Ok(lines)
     }
 
+    /// There is no whole line.
+    pub fn is_empty(&self) -> bool {
+        self.number == 0
+    }
+
+    fn read(&mut self) -> Option<E> {
+        let mut line = Vec::new();
+        if let Err(error) = self.reader.read_until(b'\n', &mut line) {
+            self.failed = Some(error);
+            return None;
+        }
+        if line.last() != Some(&b'\n') {
+            return None;
+        }
+        self.number += 1;
+        self.whole += line.len() as u64;
+        let entry = serde_json::from_slice(&line);
+        entry
+            .map_err(|error| self.failed = Some(self.damaged(&error)))
+            .ok()
+    }
+
+    fn damaged(&self, error: &serde_json::Error) -> io::Error {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let number = self.number;
+        let message = format!("line {number} of {name} is not what this version writes ({error})");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    }
+
+    /// Goes on behind the last whole line, once all have been taken. Half a line at the end, of a process that died
+    /// while it wrote, is cut off: nothing has followed from it yet. Blocks.
+    pub fn finish(mut self) -> io::Result<Journal> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let file = self.reader.into_inner();
+        if self.whole < file.metadata()?.len() {
+            file.set_len(self.whole)?;
+            file.sync_data()?;
+        }
+        Ok(Journal {
+            file,
+            bytes: self.whole,
+        })
+    }
+}
+
+impl<E: DeserializeOwned> Iterator for Lines<E> {
+    type Item = E;
+
+    fn next(&mut self) -> Option<E> {
+        let first = self.first.take();
+        first.or_else(|| self.failed.is_none().then(|| self.read()).flatten())
+    }
+}
+
+/// Appends to the journal of one sub-task.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    bytes: u64,
+}
+
+impl Journal {
     /// Appends a line; it is on disk when this returns. Blocks.
     pub fn append(&mut self, entry: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
@@ -76,20 +139,14 @@ fn too_long(bytes: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
-fn damaged(path: &Path, number: u64, error: &serde_json::Error) -> io::Error {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let message = format!("line {number} of {name} is not what this version writes ({error})");
-    io::Error::new(io::ErrorKind::InvalidData, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines(path: &Path) -> io::Result<(Journal, Vec<String>)> {
-        let mut lines = Vec::new();
-        let journal = Journal::open(path, |line| lines.push(line))?;
-        Ok((journal, lines))
+        let mut lines = Lines::open(path)?;
+        let found: Vec<_> = lines.by_ref().collect();
+        Ok((lines.finish()?, found))
     }
 
     #[test]
@@ -110,28 +167,43 @@ mod tests {
     }
 
     #[test]
+    fn half_a_line_alone_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        std::fs::write(&path, "\"on").unwrap();
+        assert!(Lines::<String>::open(&path).unwrap().is_empty());
+        assert_eq!(lines(&path).unwrap().1, Vec::<String>::new());
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
     fn a_damaged_line_within_is_named_and_nothing_is_guessed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        std::fs::write(&path, "\"one\"\n{]\n\"three\"\n").unwrap();
-        let error = lines(&path).unwrap_err().to_string();
-        assert!(
-            error.starts_with("line 2 of journal.jsonl is not what"),
-            "{error}"
-        );
+        for (text, number) in [("{]\n", 1), ("\"one\"\n{]\n\"three\"\n", 2)] {
+            std::fs::write(&path, text).unwrap();
+            let error = lines(&path).unwrap_err().to_string();
+            let expected = format!("line {number} of journal.jsonl is not what");
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 
     #[test]
     fn it_never_grows_beyond_its_bound() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let (mut journal, _) = lines(&path).unwrap();
-        let half = "x".repeat(usize::try_from(MAX_BYTES / 2).unwrap());
-        journal.append(&half).unwrap();
+        let file = File::create(&path).unwrap();
+        file.set_len(MAX_BYTES + 1).unwrap();
+        assert_eq!(lines(&path).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        file.set_len(0).unwrap();
+        let mut journal = Journal {
+            file,
+            bytes: MAX_BYTES - 5,
+        };
+        journal.append(&12).unwrap();
         assert_eq!(
-            journal.append(&half).unwrap_err().kind(),
+            journal.append(&12).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
-        assert_eq!(lines(&path).unwrap().1, [half]);
     }
 }

@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod acceptance;
+mod agent;
 mod channel;
 mod executor;
 mod gateway;
 mod inspect;
 mod life;
 mod memory;
+mod model;
 mod real;
 mod schemas;
 mod tools;
