@@ -1,5 +1,6 @@
 //! The agent: what is next, and what it becomes by what it is told.
 
+use crate::context;
 use crate::entry::{Acted, Asked, Entry};
 use crate::guard::Guard;
 use crate::prompt;
@@ -11,7 +12,9 @@ use crate::text::{clean, shorten};
 use crate::tools;
 use crate::transcript::{Speaker, Transcript, user};
 use agentrun_protocol::agent::{AgentFacts, Spent};
-use agentrun_protocol::chat::{Message, ModelAnswer, ModelFailure, ModelFailureCode, ModelRequest, Role};
+use agentrun_protocol::chat::{
+    Message, ModelAnswer, ModelFailure, ModelFailureCode, ModelRequest, Role, ToolSpec,
+};
 use std::collections::BTreeMap;
 
 /// Bytes of a call's answer that the next run of a thread gets to see.
@@ -22,6 +25,9 @@ const MAX_REMEMBERED: usize = 1_500;
 pub struct Agent {
     pub(crate) setup: Setup,
     pub(crate) state: State,
+    /// All its tools, and their bytes; of the setup.
+    pub(crate) specs: Vec<ToolSpec>,
+    pub(crate) spec_bytes: u64,
 }
 
 impl Agent {
@@ -157,7 +163,14 @@ impl Agent {
             cuts: 0,
             image_bytes: 0,
         };
-        let mut agent = Agent { setup, state };
+        let specs = tools::specs(&setup);
+        let spec_bytes = context::bytes_of(&specs);
+        let mut agent = Agent {
+            setup,
+            state,
+            specs,
+            spec_bytes,
+        };
         agent.fit();
         agent
     }
@@ -189,6 +202,8 @@ impl Agent {
         let tells = !setup.notes.is_empty() && (has_new_notes || reopens);
         self.interrupt();
         let notes = prompt::notes(&setup.notes);
+        self.specs = tools::specs(&setup);
+        self.spec_bytes = context::bytes_of(&self.specs);
         self.setup = setup;
         if reopens {
             let state = &mut self.state;
@@ -261,12 +276,7 @@ impl Agent {
         }
         self.state.phase = Phase::Turn;
         self.state.turn += 1;
-        let size = &mut self.state.size;
-        size.refused = 0;
-        if answer.usage.input > 0 {
-            size.counted = Some(answer.usage.input.saturating_add(answer.usage.output));
-            size.added = 0;
-        }
+        self.measure(answer.usage);
         let text = clean(&answer.text);
         if answer.tool_calls.is_empty() || self.is_without_tools() {
             return self.take_text(&text, answer.finish);
@@ -293,14 +303,9 @@ impl Agent {
         let terms = &self.setup.terms;
         let tools = match self.is_without_tools() {
             true => Vec::new(),
-            false => tools::specs(&self.setup, state.followed.as_deref()),
+            false => self.offered(),
         };
-        let mut messages = vec![Message::System {
-            text: prompt::system(&self.setup, state),
-        }];
-        messages.extend(state.snapshot.iter().map(Transcript::background));
-        messages.extend(state.history.iter().flat_map(Transcript::messages));
-        messages.push(user(prompt::task(state)));
+        let mut messages = self.begin();
         messages.extend(state.sent());
         ModelRequest {
             role: terms.role,
@@ -310,6 +315,24 @@ impl Agent {
             output_schema: terms.output_schema.clone().filter(|_| tools.is_empty()),
             tools,
         }
+    }
+
+    /// The conversation up to the task.
+    pub(crate) fn begin(&self) -> Vec<Message> {
+        let state = &self.state;
+        let mut messages = vec![Message::System {
+            text: prompt::system(&self.setup, state),
+        }];
+        messages.extend(state.snapshot.iter().map(Transcript::background));
+        messages.extend(state.history.iter().flat_map(Transcript::messages));
+        messages.push(user(prompt::task(state)));
+        messages
+    }
+
+    fn offered(&self) -> Vec<ToolSpec> {
+        let allowed = tools::allowed(&self.setup, self.state.followed.as_deref());
+        let is_allowed = |spec: &&ToolSpec| allowed.iter().any(|tool| tool.as_str() == spec.name);
+        self.specs.iter().filter(is_allowed).cloned().collect()
     }
 
     fn finished(&self, end: End) -> Finished {

@@ -66,7 +66,7 @@ impl Agent {
             Err(_) if is_cut => (0, Err(CUT.to_owned())),
             Err(problem) => {
                 let fields = tool
-                    .map(|tool| tools::fields(&self.setup, tool))
+                    .map(|tool| tools::fields(&self.specs, tool))
                     .filter(|fields| !fields.is_empty());
                 let fields = fields
                     .map(|fields| format!(". {name} takes: {fields}"))

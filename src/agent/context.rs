@@ -5,10 +5,11 @@ use crate::state::{Line, Phase, State};
 use crate::step::{End, Failure};
 use crate::text::{clean, shorten};
 use crate::transcript::{Speaker, Transcript, user};
-use agentrun_protocol::chat::{Message, ModelFailure, ModelRequest, Role};
+use agentrun_protocol::chat::{Message, ModelFailure, ModelRequest, Role, TokenUsage, ToolSpec};
 
-/// Bytes of a token, where nobody counted.
-const BYTES_PER_TOKEN: u64 = 3;
+/// Tokens of a thousand bytes: where nobody counted, and the least and the most that are believed.
+const RATE: u64 = 333;
+const RATES: (u64, u64) = (250, 1_000);
 /// What an image counts: about 1,000 tokens.
 const IMAGE: u64 = 3_000;
 /// More tokens are not made use of: the request has to fit the channel.
@@ -42,6 +43,12 @@ pub(crate) fn bytes(message: &Message) -> u64 {
     text as u64 + IMAGE * images as u64 + 12
 }
 
+/// Bytes of tools as they are told.
+pub(crate) fn bytes_of(specs: &[ToolSpec]) -> u64 {
+    let of_one = |spec: &ToolSpec| spec.description.len() + spec.parameters.to_string().len();
+    specs.iter().map(of_one).sum::<usize>() as u64
+}
+
 impl Agent {
     /// Tokens that the conversation may have.
     pub(crate) fn limit(&self) -> u64 {
@@ -51,22 +58,42 @@ impl Agent {
 
     /// Bytes that `tenths` of the context hold.
     pub(crate) fn room(&self, tenths: u64) -> usize {
-        usize::try_from(self.limit() * BYTES_PER_TOKEN * tenths / 10).unwrap_or(usize::MAX)
+        usize::try_from(self.limit() * 1_000 / self.rate() * tenths / 10).unwrap_or(usize::MAX)
+    }
+
+    fn rate(&self) -> u64 {
+        self.state.size.rate.unwrap_or(RATE)
     }
 
     /// Tokens of the conversation: as the endpoint counted them at its last answer, and what came since.
     pub(crate) fn tokens(&self) -> u64 {
         let size = &self.state.size;
-        if let Some(counted) = size.counted {
-            return counted + size.added / BYTES_PER_TOKEN;
+        match size.counted {
+            Some(counted) => counted + size.added * self.rate() / 1_000,
+            None => self.bytes() * self.rate() / 1_000,
         }
-        let request = self.turn_request();
-        let said: u64 = request.messages.iter().map(bytes).sum();
-        let told = request.tools.iter();
-        let tools: usize = told
-            .map(|tool| tool.description.len() + tool.parameters.to_string().len())
-            .sum();
-        (said + tools as u64) / BYTES_PER_TOKEN
+    }
+
+    /// Bytes of the next request, as far as tokens come of them.
+    fn bytes(&self) -> u64 {
+        let state = &self.state;
+        let begin: u64 = self.begin().iter().map(bytes).sum();
+        let lines: u64 = state.lines.iter().map(|line| bytes(&line.message)).sum();
+        begin + lines + self.spec_bytes
+    }
+
+    /// Takes the figures of an answer to a turn's request, before the answer is part of the conversation.
+    pub(crate) fn measure(&mut self, usage: TokenUsage) {
+        self.state.size.refused = 0;
+        if usage.input == 0 {
+            return;
+        }
+        let rate = usage.input.saturating_mul(1_000) / self.bytes().max(1);
+        let size = &mut self.state.size;
+        // Images and hidden templates blur it: a wild figure is not believed.
+        size.rate = Some(rate.clamp(RATES.0, RATES.1));
+        size.counted = Some(usage.input.saturating_add(usage.output).min(u64::from(u32::MAX)));
+        size.added = 0;
     }
 
     fn is_full(&self) -> bool {
@@ -78,7 +105,12 @@ impl Agent {
         if self.state.phase != Phase::Turn || !self.is_full() {
             return;
         }
-        let from = kept_from(&self.state.lines, self.room(KEPT) as u64);
+        // As much as may be kept; when that is all, the last turn alone.
+        let lines = &self.state.lines;
+        let from = match kept_from(lines, self.room(KEPT) as u64) {
+            0 => kept_from(lines, 0),
+            from => from,
+        };
         if from > 0 || self.state.snapshot.is_some() || self.state.history.is_some() {
             self.state.phase = Phase::Compacting(from);
         } else {

@@ -1,6 +1,7 @@
 //! The journal of an agent.
 
 use crate::setup::Setup;
+use crate::text::shorten;
 use agentrun_protocol::agent::{CallPlace, DelegationState};
 use agentrun_protocol::chat::{Image, ModelAnswer, ModelFailure};
 use agentrun_protocol::tool::{Facts, ToolOutput};
@@ -83,15 +84,16 @@ const MAX_FILE: usize = 1 << 20;
 impl Acted {
     /// Within bounds.
     pub(crate) fn bounded(mut self) -> Acted {
-        let (text, most) = match &mut self.outcome {
-            Outcome::Tool { text, .. } => (Some(text), MAX_TEXT),
+        match &mut self.outcome {
+            Outcome::Tool { text, .. } => *text = shorten(text, MAX_TEXT),
             Outcome::File {
                 text: Ok(text) | Err(text),
-            } => (Some(text), MAX_FILE),
-            Outcome::Delegate { stored, .. } => (stored.as_mut(), MAX_STORED),
-        };
-        if let Some(text) = text {
-            text.truncate(text.floor_char_boundary(most));
+            } => text.truncate(text.floor_char_boundary(MAX_FILE)),
+            Outcome::Delegate { stored, .. } => {
+                if let Some(text) = stored {
+                    text.truncate(text.floor_char_boundary(MAX_STORED));
+                }
+            }
         }
         self
     }

@@ -64,6 +64,8 @@ pub(crate) struct State {
 pub(crate) struct Size {
     /// By the endpoint, at the last answer.
     pub(crate) counted: Option<u64>,
+    /// Tokens of a thousand bytes, as far as the endpoint counted.
+    pub(crate) rate: Option<u64>,
     /// Bytes that came since.
     pub(crate) added: u64,
     /// What the endpoint was found to take, where that is less than it should.

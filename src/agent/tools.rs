@@ -96,8 +96,8 @@ pub(crate) fn names(tools: &[Tool]) -> String {
     listed(tools.iter().map(|tool| tool.as_str()))
 }
 
-/// The tools as the model is told of them.
-pub(crate) fn specs(setup: &Setup, followed: Option<&str>) -> Vec<ToolSpec> {
+/// The agent's tools as the model is told of them.
+pub(crate) fn specs(setup: &Setup) -> Vec<ToolSpec> {
     let definitions = definitions();
     let spec = |tool: Tool| match tool {
         Tool::Sandbox(name) => definitions
@@ -112,28 +112,25 @@ pub(crate) fn specs(setup: &Setup, followed: Option<&str>) -> Vec<ToolSpec> {
         Tool::Skill => Some(skill::spec(&setup.terms.skills)),
         Tool::Todos => Some(todos::spec()),
     };
-    allowed(setup, followed).into_iter().filter_map(spec).collect()
+    held(setup).into_iter().filter_map(spec).collect()
 }
 
 /// The fields that a tool takes, for an error.
-pub(crate) fn fields(setup: &Setup, tool: Tool) -> String {
-    let spec = specs(setup, None)
-        .into_iter()
-        .find(|spec| spec.name == tool.as_str());
-    let Some(spec) = spec else {
+pub(crate) fn fields(specs: &[ToolSpec], tool: Tool) -> String {
+    let Some(spec) = specs.iter().find(|spec| spec.name == tool.as_str()) else {
         return String::new();
     };
-    let required: Vec<&str> = spec.parameters["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(serde_json::Value::as_str)
-        .collect();
-    let all = spec.parameters["properties"].as_object();
-    let field = |name: &str| match required.contains(&name) {
-        true => name.to_owned(),
+    let required = spec.parameters["required"].as_array();
+    let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|other| other == name));
+    let field = |name: &String| match is_required(name) {
+        true => name.clone(),
         false => format!("{name} (optional)"),
     };
-    let fields: Vec<String> = all.into_iter().flatten().map(|(name, _)| field(name)).collect();
+    let properties = spec.parameters["properties"].as_object();
+    let fields: Vec<String> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| field(name))
+        .collect();
     fields.join(", ")
 }
