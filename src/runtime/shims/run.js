@@ -8,15 +8,13 @@
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
-const { pathToFileURL } = require('node:url');
 
 const file = path.resolve(process.argv[1]);
-const exportsRun = [
-  /^\s*export\s+(async\s+)?(function\s*\*?|const|let|var)\s+run\b/m,
-  /^\s*export\s*\{[^}]*\brun\b[^}]*\}/m,
-  /\bexports\s*\.\s*run\s*=/,
-  /\bmodule\s*\.\s*exports\s*=\s*\{[^}]*\brun\b/,
-];
+const text = fs.readFileSync(file, 'utf8');
+const isModule = [/^\s*export\s+(async\s+)?(function\s*\*?|const|let|var)\s+run\b/m, /^\s*export\s*\{[^}]*\brun\b[^}]*\}/m]
+  .some((pattern) => pattern.test(text));
+const isScript = [/\bexports\s*\.\s*run\s*=/, /\bmodule\s*\.\s*exports\s*=\s*\{[^}]*\brun\b/]
+  .some((pattern) => pattern.test(text));
 
 function finite(key, value) {
   if (typeof value === 'number' && !Number.isFinite(value)) {
@@ -25,11 +23,23 @@ function finite(key, value) {
   return value;
 }
 
+// The loader of modules takes milliseconds to start, which a script does not need.
+async function loaded() {
+  if (isScript && !isModule && !file.endsWith('.mjs')) {
+    try {
+      return require(file);
+    } catch (error) {
+      if (!error?.code?.startsWith?.('ERR_REQUIRE_')) throw error;
+    }
+  }
+  return import(require('node:url').pathToFileURL(file));
+}
+
 async function load() {
-  const loaded = await import(pathToFileURL(file));
-  const run = loaded.run ?? loaded.default?.run;
-  if (typeof run !== 'function') throw new TypeError(`${file} exports run, but it is no function`);
-  return run;
+  const { run = undefined, default: all = undefined } = await loaded();
+  const found = run ?? all?.run;
+  if (typeof found !== 'function') throw new TypeError(`${file} exports run, but it is no function`);
+  return found;
 }
 
 async function answer(run, request) {
@@ -50,9 +60,14 @@ async function* lines(stream) {
   }
 }
 
+// Without the stream of stdout, which takes its time to be made; the pipe waits for its reader.
+function write(text) {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; ) at += fs.writeSync(1, bytes, at);
+}
+
 async function call() {
-  const write = process.stdout.write.bind(process.stdout);
-  process.stdout.write = process.stderr.write.bind(process.stderr);
+  Object.defineProperty(process, 'stdout', { get: () => process.stderr, configurable: true });
   const warm = process.env.AGENTRUN_WARM === '1';
   delete process.env.AGENTRUN_WARM;
   if (warm) {
@@ -61,13 +76,12 @@ async function call() {
     for await (const request of lines(process.stdin)) write(`${await answer(run, request)}\n`);
     process.exit();
   }
-  const chunks = [];
-  for await (const chunk of process.stdin) chunks.push(chunk);
-  const text = await answer(await load(), Buffer.concat(chunks).toString('utf8'));
-  write(text, () => process.exit());
+  const request = fs.readFileSync(0, 'utf8');
+  write(await answer(await load(), request));
+  process.exit();
 }
 
-if (exportsRun.some((pattern) => pattern.test(fs.readFileSync(file, 'utf8')))) {
+if (isModule || isScript) {
   call().catch((error) => {
     process.exitCode = 1;
     const text = error instanceof Error ? error.stack : `rejected with ${String(error)}`;

@@ -11,8 +11,15 @@ import sys
 ONLY_AST = 0x400  # ast.PyCF_ONLY_AST, without the cost of importing ast
 
 
-def defines_run(tree):
-    for node in tree.body:
+def defines_run(code, source, path):
+    if "run" not in code.co_names:
+        return False
+    for constant in code.co_consts:
+        if type(constant) is type(code) and constant.co_name == "run":
+            # A `def` that begins its line stands at the program's own level. The tree would say so too, but costs more.
+            if source.splitlines()[constant.co_firstlineno - 1].startswith((b"def", b"async")):
+                return True
+    for node in compile(source, path, "exec", ONLY_AST, dont_inherit=True).body:
         kind = type(node).__name__
         if kind in ("FunctionDef", "AsyncFunctionDef") and node.name == "run":
             return True
@@ -23,12 +30,12 @@ def defines_run(tree):
     return False
 
 
-def load(path, tree, name):
+def load(path, code, name):
     sys.path.insert(0, os.path.dirname(path))
     module = type(sys)(name)
     module.__file__ = path
     sys.modules[name] = module
-    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    exec(code, module.__dict__)
     return module
 
 
@@ -36,9 +43,10 @@ def main(path):
     sys.argv = [path]
     sys.path.pop(0)  # the working folder; the function's own comes after our imports
     with open(path, "rb") as file:
-        tree = compile(file.read(), path, "exec", ONLY_AST, dont_inherit=True)
-    if not defines_run(tree):
-        load(path, tree, "__main__")
+        source = file.read()
+    code = compile(source, path, "exec", dont_inherit=True)
+    if not defines_run(code, source, path):
+        load(path, code, "__main__")
         return
     import json
 
@@ -58,14 +66,14 @@ def main(path):
     sys.stdout = sys.stderr
     if os.environ.pop("AGENTRUN_WARM", "") != "1":
         request = sys.stdin.buffer.read()
-        output.write(answer(load(path, tree, "agentrun_function").run, request))
+        output.write(answer(load(path, code, "agentrun_function").run, request))
         output.close()
         return
     requests = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)  # a `run` that reads stdin takes no other call's input
     os.close(nothing)
-    run = load(path, tree, "agentrun_function").run
+    run = load(path, code, "agentrun_function").run
     output.write(b'{"ready":true}\n')
     output.flush()
     for request in requests:
