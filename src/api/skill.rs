@@ -140,6 +140,15 @@ pub struct SkillStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub description: Option<String>,
+    /// Words that suggest it, as its SKILL.md says them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 128)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub triggers: Vec<String>,
+    /// The only tools that an agent may use while it follows the skill, as its SKILL.md says them. Absent where it says
+    /// nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), inner(length(max = 128)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub allowed_tools: Option<Vec<String>>,
     /// Its functions as its functions.yaml declares them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

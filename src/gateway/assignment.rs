@@ -1,12 +1,12 @@
 //! From a sub-task and what it names to the one message that leaves the runtime nothing to look up; pure.
 
+use crate::agents;
 use crate::limits::{command_limits, function_limits};
-use crate::skills::travels;
 use agentrun_api::names::paths::{UPLOADS, WORKSPACE};
 use agentrun_api::{
     AcceptancePolicy, AdmittedReason, AgentRun, CommandWork, FileSource, FunctionFiles, FunctionWork,
-    GoDuration, SandboxPool, SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask, SubTaskReason,
-    WarmFunction, Work as ApiWork,
+    GoDuration, Model, SandboxPool, SandboxSpec, SandboxTemplate, Skill, SkillFunction, SubTask,
+    SubTaskReason, WarmFunction, Work as ApiWork,
 };
 use agentrun_core::acceptance;
 use agentrun_core::names::source_folder;
@@ -49,16 +49,29 @@ pub(crate) struct Facts<'a> {
     pub(crate) subtask: &'a SubTask,
     /// Its run, if it was seen.
     pub(crate) run: Option<&'a AgentRun>,
-    /// The Skill that a function names, if it was seen.
-    pub(crate) skill: Option<&'a Skill>,
-    /// The files of that Skill, when they travel.
-    pub(crate) skill_files: Option<&'a SkillFiles>,
+    /// The Skills of its function or agent, in their order.
+    pub(crate) skills: &'a [SkillFacts<'a>],
+    /// The Models of its namespace.
+    pub(crate) models: &'a [&'a Model],
+    /// How deep it is in the chain of those who delegate, if that is known.
+    pub(crate) depth: Option<u32>,
     /// The pool that its sandbox is of, if it was seen.
     pub(crate) pool: Option<&'a SandboxPool>,
     /// The sub-task that `inputFrom.task` names, if it is there.
     pub(crate) input_task: Option<&'a SubTask>,
     /// The time.
     pub(crate) now: Timestamp,
+}
+
+/// A Skill that a sub-task names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SkillFacts<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// The Skill, if it was seen.
+    pub(crate) skill: Option<&'a Skill>,
+    /// Its files, when they travel.
+    pub(crate) files: Option<&'a SkillFiles>,
 }
 
 /// Makes the assignment.
@@ -109,14 +122,14 @@ fn cache_key(cache: &agentrun_api::Cache) -> CacheKey {
     }
 }
 
-fn wait(what: &str, or_else: Option<&'static str>) -> NotAssignable {
+pub(crate) fn wait(what: &str, or_else: Option<&'static str>) -> NotAssignable {
     NotAssignable::Wait {
         what: what.to_owned(),
         or_else,
     }
 }
 
-fn never(reason: &'static str, message: impl Into<String>) -> NotAssignable {
+pub(crate) fn never(reason: &'static str, message: impl Into<String>) -> NotAssignable {
     NotAssignable::Never {
         reason,
         message: message.into(),
@@ -127,10 +140,10 @@ fn work(facts: &Facts<'_>) -> Result<(Work, Limits, Vec<SkillFiles>), NotAssigna
     match facts.subtask.spec.work() {
         Some(ApiWork::Function(function)) => function_work(function, facts),
         Some(ApiWork::Command(command)) => Ok((command_work(command), command_limits(), Vec::new())),
-        Some(ApiWork::Agent(_)) => Err(never(
-            AdmittedReason::NotYetSupported.as_str(),
-            "agents are not supported by this gateway, use function or command",
-        )),
+        Some(ApiWork::Agent(work)) => {
+            let (terms, skills) = agents::terms(work, facts)?;
+            Ok((Work::Agent(Box::new(terms)), command_limits(), skills))
+        }
         None => Err(never(
             AdmittedReason::Invalid.as_str(),
             "the sub-task needs exactly one of function, command and agent",
@@ -149,7 +162,8 @@ fn function_work(
     work: &FunctionWork,
     facts: &Facts<'_>,
 ) -> Result<(Work, Limits, Vec<SkillFiles>), NotAssignable> {
-    let skill = facts.skill.ok_or_else(|| {
+    let found = facts.skills.first();
+    let skill = found.and_then(|found| found.skill).ok_or_else(|| {
         wait(
             &format!("Skill {}", work.skill),
             Some(AdmittedReason::SkillNotFound.as_str()),
@@ -189,7 +203,8 @@ fn function_work(
             )
         })?;
     let limits = function_limits(declared, facts.subtask.spec.resources.as_ref());
-    let skills = skill_folders(skill, status.digest.as_deref(), facts)?;
+    let files = found.and_then(|found| found.files);
+    let skills = vec![agents::folder(skill, status.digest.as_deref(), files)?];
     let work = Work::Function {
         skill: work.skill.clone(),
         name: work.name.clone(),
@@ -202,26 +217,6 @@ fn function_work(
         warm: declared.warm.as_ref().map(warm),
     };
     Ok((work, limits, skills))
-}
-
-fn skill_folders(
-    skill: &Skill,
-    digest: Option<&str>,
-    facts: &Facts<'_>,
-) -> Result<Vec<SkillFiles>, NotAssignable> {
-    if !travels(&skill.spec) {
-        return Ok(vec![SkillFiles {
-            name: skill.name_any(),
-            digest: digest.unwrap_or_default().to_owned(),
-            files: Vec::new(),
-            mounted: true,
-        }]);
-    }
-    let missing = || {
-        let what = format!("the files of Skill {}", skill.name_any());
-        wait(&what, Some(SubTaskReason::InputChanged.as_str()))
-    };
-    Ok(vec![facts.skill_files.ok_or_else(missing)?.clone()])
 }
 
 fn warm(declared: &WarmFunction) -> Warm {

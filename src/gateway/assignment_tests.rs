@@ -9,6 +9,8 @@ struct Case {
     skill: Option<Skill>,
     pool: Option<SandboxPool>,
     input_task: Option<SubTask>,
+    models: Vec<Model>,
+    depth: Option<u32>,
 }
 
 impl Case {
@@ -19,6 +21,8 @@ impl Case {
             skill: None,
             pool: None,
             input_task: None,
+            models: Vec::new(),
+            depth: Some(0),
         }
     }
 
@@ -43,12 +47,27 @@ impl Case {
             .skill
             .as_ref()
             .map(|skill| skills::folder("math", "d1", &skills::contents(skill, None)));
+        let known = SkillFacts {
+            name: "math",
+            skill: self.skill.as_ref(),
+            files: files.as_ref(),
+        };
+        let names_one = self.subtask.spec.function.is_some()
+            || self
+                .subtask
+                .spec
+                .agent
+                .as_ref()
+                .is_some_and(|work| work.agent.skills.is_some());
+        let skills: Vec<_> = names_one.then_some(known).into_iter().collect();
+        let models: Vec<_> = self.models.iter().collect();
         assignment(Facts {
             id: &id,
             subtask: &self.subtask,
             run: self.run.as_ref(),
-            skill: self.skill.as_ref(),
-            skill_files: files.as_ref(),
+            skills: &skills,
+            models: &models,
+            depth: self.depth,
             pool: self.pool.as_ref(),
             input_task: self.input_task.as_ref(),
             now: "2030-01-01T00:01:00Z".parse().unwrap(),
@@ -159,11 +178,6 @@ fn what_can_never_work_is_named() {
     let unknown = Case::function(|o| o["spec"]["function"]["name"] = json!("sub")).never();
     assert_eq!(unknown.0, "FunctionNotFound");
     assert!(unknown.1.contains("it has: add"), "{}", unknown.1);
-    let agent = |o: &mut Value| {
-        o["spec"]["command"] = json!(null);
-        o["spec"]["agent"] = json!({"prompt": "hello"});
-    };
-    assert_eq!(Case::command(agent).never().0, "NotYetSupported");
     assert_eq!(
         Case::command(|o| o["spec"]["command"] = json!(null)).never().0,
         "Invalid"
@@ -327,4 +341,129 @@ fn another_attempt_is_told_what_was_not_met() {
         ["[does not hold] file:a exists: it does not exist"]
     );
     assert!(case("Report").notes.is_empty());
+}
+
+fn model(spec: &Value) -> Model {
+    let mut object = json!({
+        "apiVersion": "agentrun.dev/v1alpha1", "kind": "Model", "metadata": {"name": "m"},
+        "spec": {"endpoint": "http://models/v1", "model": "m", "default": true},
+    });
+    object["spec"]
+        .as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
+    serde_json::from_value(object).unwrap()
+}
+
+fn agent(change: impl FnOnce(&mut Value)) -> Case {
+    let agent = |object: &mut Value| {
+        object["spec"]["command"] = json!(null);
+        object["spec"]["role"] = json!("Lead");
+        object["spec"]["task"] = json!("lead");
+        object["spec"]["history"] = json!("Continue");
+        object["spec"]["agent"] = json!({"prompt": "Count.", "skills": ["math"]});
+        change(object);
+    };
+    Case {
+        models: vec![model(&json!({"contextTokens": 9000, "vision": true}))],
+        skill: Some(skill(|_| ())),
+        ..Case::command(agent)
+    }
+}
+
+fn terms(case: &Case) -> agentrun_protocol::agent::AgentTerms {
+    match case.resolve().unwrap().work {
+        Work::Agent(terms) => *terms,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_lead_is_assigned_with_tools_skills_model_and_whom_it_may_ask() {
+    let case = agent(|_| ());
+    let found = terms(&case);
+    assert_eq!(found.prompt, "Count.");
+    assert_eq!(found.role.as_str(), "lead");
+    assert_eq!((found.traits.context_tokens, found.traits.vision), (9000, true));
+    assert_eq!((found.max_turns, found.continues), (150, true));
+    for tool in ["bash", "view_image", "task", "skill", "write_todos"] {
+        assert!(found.tools.iter().any(|known| known == tool), "{tool}");
+    }
+    assert_eq!(found.skills[0].name, "math");
+    let delegation = found.delegation.unwrap();
+    assert_eq!((delegation.max_per_turn, delegation.max_per_run), (3, 6));
+    let names: Vec<_> = delegation.agents.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names, ["general-purpose", "bash"]);
+    assert_eq!(case.resolve().unwrap().skills.len(), 1, "its files come along");
+}
+
+#[test]
+fn an_agent_that_is_too_deep_has_nobody_to_ask() {
+    let deep = Case {
+        depth: Some(1),
+        ..agent(|_| ())
+    };
+    let found = terms(&deep);
+    assert!(found.delegation.is_none() && !found.tools.iter().any(|tool| tool == "task"));
+    let unknown = Case {
+        depth: None,
+        ..agent(|_| ())
+    };
+    assert_eq!(unknown.waits_or_else(), None);
+}
+
+#[test]
+fn a_model_that_is_missing_is_waited_for_and_two_that_compete_are_not() {
+    let none = Case {
+        models: Vec::new(),
+        ..agent(|_| ())
+    };
+    assert_eq!(none.waits_or_else(), Some("ModelNotFound"));
+    let mut second = model(&json!({}));
+    second.metadata.name = Some("n".into());
+    let two = Case {
+        models: vec![model(&json!({})), second],
+        ..agent(|_| ())
+    };
+    assert_eq!(two.never().0, "AmbiguousModel");
+}
+
+#[test]
+fn a_skill_that_is_not_what_it_was_when_the_run_started_ends_the_agent() {
+    let pin = |digest: &str| {
+        let run =
+            run(|o| o["status"]["provenance"] = json!({"skills": [{"name": "math", "digest": digest}]}));
+        Case {
+            run: Some(run),
+            ..agent(|_| ())
+        }
+    };
+    let (reason, message) = pin("sha256:0").never();
+    assert_eq!(reason, "InputChanged");
+    assert!(message.contains("the run started with sha256:0"), "{message}");
+    let digest = skill(|_| ()).status.unwrap().digest.unwrap();
+    assert!(pin(&digest).resolve().is_ok());
+}
+
+#[test]
+fn a_delegate_sees_a_conversation_only_where_its_run_keeps_them() {
+    let delegate = |path: &str| {
+        agent(|o| {
+            o["spec"]["role"] = json!("Delegate");
+            o["spec"]["task"] = json!("researcher");
+            o["spec"]["history"] = json!(null);
+            o["spec"]["context"] = json!({"mode": "Snapshot"});
+            let file = json!({"path": path, "bytes": 3, "sha256": "aa"});
+            o["metadata"]["annotations"] = json!({"agentrun.dev/snapshot": file.to_string()});
+        })
+    };
+    let found = terms(&delegate("state/runs/run-uid/snapshots/a"));
+    assert_eq!(found.snapshot.unwrap().path, "state/runs/run-uid/snapshots/a");
+    assert_eq!((found.role.as_str(), found.continues), ("researcher", false));
+    let (reason, message) = delegate("state/runs/other/snapshots/a").never();
+    assert_eq!(reason, "Invalid");
+    assert!(
+        message.contains("does not lie below state/runs/run-uid/"),
+        "{message}"
+    );
 }

@@ -4,10 +4,14 @@
 
 use crate::models::{Amount, Recorded};
 use crate::placement::{is_over, placement};
+use agentrun_api::names::labels::CALL;
 use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask};
+use agentrun_core::agents::delegate;
+use agentrun_core::plan::delegates::is_delegate;
+use agentrun_protocol::agent::CallPlace;
 use agentrun_protocol::work::AttemptId;
 use kube::ResourceExt as _;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A sub-task that a Pod is to work on.
@@ -59,6 +63,8 @@ pub(crate) struct Board {
     subtasks: HashMap<String, Entry>,
     by_pod: HashMap<String, BTreeSet<String>>,
     by_run: HashMap<String, BTreeSet<String>>,
+    /// What live agents have delegated, by the agent's UID and the delegate's name.
+    delegates: HashMap<String, BTreeMap<String, Delegate>>,
     runs: HashMap<String, Arc<AgentRun>>,
     skills: HashMap<Name, Arc<Skill>>,
     pools: HashMap<Name, Arc<SandboxPool>>,
@@ -70,7 +76,31 @@ pub(crate) struct Board {
 struct Entry {
     name: Name,
     live: Option<Placed>,
+    /// It has its outcome.
+    is_over: bool,
+    /// Who asked for it; nothing for the plan's own.
+    asked: Option<Asked>,
 }
+
+/// Who asked for a sub-task that is not of the plan.
+#[derive(Debug)]
+struct Asked {
+    run: String,
+    /// UID of the agent; nothing for one that was made by hand.
+    parent: Option<String>,
+}
+
+/// What an agent delegated.
+#[derive(Clone, Debug)]
+pub(crate) struct Delegate {
+    /// Where in the agent's conversation.
+    pub(crate) at: Option<CallPlace>,
+    /// The sub-task with its outcome, when it has one.
+    pub(crate) ended: Option<Arc<SubTask>>,
+}
+
+/// The deepest chain of parents that is followed.
+const MAX_DEPTH: u32 = 16;
 
 #[derive(Debug)]
 struct Placed {
@@ -87,7 +117,16 @@ impl Board {
         };
         let name = Name::of(&subtask);
         self.used.put(&uid, &subtask);
+        let ended = subtask
+            .status
+            .as_ref()
+            .is_some_and(|status| status.outcome.is_some());
+        if ended {
+            self.delegates.remove(&uid);
+        }
+        let asked = asked(&subtask);
         let mut touched = self.unplace(&uid);
+        touched.extend(self.put_delegate(&subtask, asked.as_ref(), ended));
         let place = placement(&subtask).map(|(pod, id)| (pod.to_owned(), id));
         let live = place.map(|(pod_uid, id)| {
             subtask.metadata.managed_fields = None;
@@ -100,15 +139,20 @@ impl Board {
                 subtask: Arc::new(subtask),
             }
         });
-        self.subtasks.insert(uid, Entry { name, live });
+        let entry = Entry {
+            name,
+            live,
+            is_over: ended,
+            asked,
+        };
+        self.subtasks.insert(uid, entry);
         pods(touched)
     }
 
     /// Forgets a sub-task.
     pub(crate) fn remove_subtask(&mut self, uid: &str) -> Touched {
-        let touched = self.unplace(uid);
-        self.subtasks.remove(uid);
-        self.used.remove(uid);
+        let mut touched = self.unplace(uid);
+        touched.extend(self.forget(uid));
         pods(touched)
     }
 
@@ -187,8 +231,7 @@ impl Board {
         let mut touched = BTreeSet::new();
         for uid in gone {
             touched.extend(self.unplace(&uid));
-            self.subtasks.remove(&uid);
-            self.used.remove(&uid);
+            touched.extend(self.forget(&uid));
         }
         pods(touched)
     }
@@ -238,6 +281,30 @@ impl Board {
         })
     }
 
+    /// What a live agent has delegated, by name.
+    pub(crate) fn delegates_of(&self, uid: &str) -> BTreeMap<String, Delegate> {
+        self.delegates.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// How many sub-tasks of a run are not of its plan, ended ones included.
+    pub(crate) fn count_delegates(&self, run_uid: &str) -> usize {
+        let asked = self.subtasks.values().filter_map(|entry| entry.asked.as_ref());
+        asked.filter(|asked| asked.run == run_uid).count()
+    }
+
+    /// How deep a sub-task is, by the chain of those who asked: 0 for the plan's own. `None` where one is not known.
+    pub(crate) fn depth(&self, uid: &str) -> Option<u32> {
+        let (mut depth, mut at) = (0, uid);
+        while let Some(asked) = &self.subtasks.get(at)?.asked {
+            depth += 1;
+            match &asked.parent {
+                Some(parent) if depth < MAX_DEPTH => at = parent,
+                _ => break,
+            }
+        }
+        Some(depth)
+    }
+
     /// The name of a sub-task, live or not.
     pub(crate) fn name_of(&self, uid: &str) -> Option<Name> {
         self.subtasks.get(uid).map(|entry| entry.name.clone())
@@ -274,6 +341,44 @@ impl Board {
         self.models.values().cloned().collect()
     }
 
+    /// Keeps a delegate with its agent, as long as that is not over. Gives the agent's Pod, which waits for it.
+    fn put_delegate(&mut self, subtask: &SubTask, asked: Option<&Asked>, is_over: bool) -> Option<String> {
+        let parent = asked?.parent.as_ref()?;
+        let known = self.subtasks.get(parent);
+        if known.is_some_and(|parent| parent.is_over) {
+            return None;
+        }
+        let pod = known.and_then(|parent| Some(parent.live.as_ref()?.pod_uid.clone()));
+        let ended = is_over.then(|| {
+            let mut ended = subtask.clone();
+            ended.metadata.managed_fields = None;
+            Arc::new(ended)
+        });
+        let at = subtask
+            .annotations()
+            .get(CALL)
+            .and_then(|text| delegate::read(text));
+        let delegates = self.delegates.entry(parent.clone()).or_default();
+        delegates.insert(subtask.name_any(), Delegate { at, ended });
+        pod
+    }
+
+    /// Forgets a sub-task that is gone. Gives the Pod of the agent that had delegated it.
+    fn forget(&mut self, uid: &str) -> Option<String> {
+        self.used.remove(uid);
+        self.delegates.remove(uid);
+        let entry = self.subtasks.remove(uid)?;
+        let parent = entry.asked?.parent?;
+        if let Some(delegates) = self.delegates.get_mut(&parent) {
+            delegates.remove(&entry.name.name);
+            if delegates.is_empty() {
+                self.delegates.remove(&parent);
+            }
+        }
+        let live = self.subtasks.get(&parent)?.live.as_ref()?;
+        Some(live.pod_uid.clone())
+    }
+
     fn unplace(&mut self, uid: &str) -> BTreeSet<String> {
         let placed = self.subtasks.get_mut(uid).and_then(|entry| entry.live.take());
         let Some(placed) = placed else {
@@ -289,6 +394,13 @@ impl Board {
         let placed = uids.filter_map(|uid| self.subtasks.get(uid)?.live.as_ref());
         pods(placed.map(|placed| placed.pod_uid.clone()).collect())
     }
+}
+
+fn asked(subtask: &SubTask) -> Option<Asked> {
+    is_delegate(subtask).then(|| Asked {
+        run: subtask.spec.run_ref.uid.clone(),
+        parent: subtask.spec.parent_ref.as_ref().map(|parent| parent.uid.clone()),
+    })
 }
 
 fn pods(pods: BTreeSet<String>) -> Touched {

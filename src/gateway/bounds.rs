@@ -57,3 +57,7 @@ pub(crate) const RECENT_OBJECTS: usize = 64;
 pub(crate) const SKILL_FOLDERS: usize = 256;
 /// An assignment that waits for something is tried again after this time at the latest.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
+/// Delegates of one run that are made at all, those that the operator refuses included: twice of what a run may have.
+pub(crate) const DELEGATES: usize = 100;
+/// Delegations of one message.
+pub(crate) const DELEGATIONS: usize = 256;

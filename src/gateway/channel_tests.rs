@@ -490,7 +490,6 @@ async fn work_that_can_never_run_ends_as_an_error_without_a_runtime_doing_anythi
         board.put_run(run(|_| ()));
         board.put_subtask(subtask(|o| {
             o["spec"]["command"] = json!(null);
-            o["spec"]["agent"] = json!({"prompt": "hello"});
         }))
     });
     let runtime = server.runtime().await;
@@ -501,7 +500,10 @@ async fn work_that_can_never_run_ends_as_an_error_without_a_runtime_doing_anythi
     })
     .await;
     let patch = api.patches()[0].to_string();
-    assert!(patch.contains("NotYetSupported"), "{patch}");
+    assert!(
+        patch.contains("needs exactly one of function, command and agent"),
+        "{patch}"
+    );
     drop(runtime);
 }
 

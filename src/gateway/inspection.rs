@@ -104,7 +104,7 @@ fn after(status: SkillStatus, generation: Option<i64>, found: &SkillFound, now: 
         let reason = reason.as_str();
         conditions::set(&mut next.conditions, READY, is, reason, message, generation, now);
     };
-    let (name, description, functions, digest) = match found {
+    let (name, description, triggers, allowed_tools, functions, digest) = match found {
         SkillFound::Invalid { message } => {
             ready(Is::False, ReadyReason::Invalid, message);
             return next;
@@ -112,9 +112,11 @@ fn after(status: SkillStatus, generation: Option<i64>, found: &SkillFound, now: 
         SkillFound::Valid {
             name,
             description,
+            triggers,
+            allowed_tools,
             functions,
             digest,
-        } => (name, description, functions, digest),
+        } => (name, description, triggers, allowed_tools, functions, digest),
     };
     let functions: Result<Vec<SkillFunction>, _> =
         functions.iter().cloned().map(serde_json::from_value).collect();
@@ -123,6 +125,8 @@ fn after(status: SkillStatus, generation: Option<i64>, found: &SkillFound, now: 
             ready(Is::True, ReadyReason::Ready, "");
             next.name = Some(name.clone());
             next.description = Some(description.clone());
+            next.triggers.clone_from(triggers);
+            next.allowed_tools.clone_from(allowed_tools);
             next.functions = functions;
             next.digest = Some(digest.clone());
         }

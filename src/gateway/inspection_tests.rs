@@ -36,6 +36,8 @@ fn valid() -> SkillFound {
     SkillFound::Valid {
         name: "math".into(),
         description: "Adds.".into(),
+        triggers: vec!["sum".into()],
+        allowed_tools: Some(vec!["bash".into()]),
         functions: vec![
             json!({"name": "add", "file": "functions/add.py", "maxMemoryMb": 64, "timeoutSec": 5}),
         ],
@@ -54,6 +56,8 @@ fn the_report_of_the_named_pod_becomes_the_status_and_ends_the_inspection() {
     };
     assert_eq!(patch[0]["value"], "5");
     let status = &patch[1]["value"];
+    assert_eq!(status["triggers"], json!(["sum"]));
+    assert_eq!(status["allowedTools"], json!(["bash"]));
     assert_eq!(status["digest"], "sha256:aa");
     assert_eq!(status["functions"][0]["name"], "add");
     assert_eq!(status["conditions"][0]["status"], "True");

@@ -3,9 +3,10 @@
 //! A runtime opens one stream ([`channel`]) and proves which Pod it is ([`auth`]). Watches ([`watcher`]) keep a
 //! [`board`] of what every Pod is to work on and wake the streams that an event is about. A stream compares the board
 //! with what its runtime was told: it assigns ([`prepare`], [`assignment`]), cancels, serves contents by digest
-//! ([`contents`]), asks models ([`models`]) and stores ends ([`ends`]). Nothing is kept here that is not also in an object or in the runtime, so a
-//! restart loses nothing.
+//! ([`contents`]), asks models ([`models`]), makes what an agent delegates ([`delegation`]) and stores ends ([`ends`]).
+//! Nothing is kept here that is not also in an object or in the runtime, so a restart loses nothing.
 
+mod agents;
 mod assignment;
 mod auth;
 mod backoff;
@@ -14,6 +15,7 @@ mod bounds;
 mod canary;
 mod channel;
 mod contents;
+mod delegation;
 mod ends;
 mod error;
 #[cfg(test)]

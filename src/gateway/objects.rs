@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use agentrun_api::names::labels::GATEWAY;
 use agentrun_api::{Model, Skill, SubTask};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -79,6 +79,21 @@ impl Objects {
                 _ => return Ok(None),
             }
         }
+    }
+
+    /// Makes a sub-task.
+    pub(crate) async fn create_subtask(&self, namespace: &str, subtask: &SubTask) -> Result<(), kube::Error> {
+        let params = PostParams {
+            field_manager: Some(GATEWAY.to_owned()),
+            ..PostParams::default()
+        };
+        let made = self.subtasks(namespace).create(&params, subtask).await;
+        let answer = made.map(|_| ());
+        self.metrics
+            .writes
+            .with_label_values(&["create", &SubTask::kind(&()), answer_class(&answer)])
+            .inc();
+        answer
     }
 
     /// Patches a sub-task's status by a JSON Patch.

@@ -1,13 +1,13 @@
 //! Reads what an assignment needs besides the board, then makes it.
 
-use crate::assignment::{Facts, NotAssignable, assignment};
+use crate::assignment::{Facts, NotAssignable, SkillFacts, assignment};
 use crate::board::{Live, Name};
 use crate::contents::{Allowed, Source};
 use crate::gateway::Gateway;
 use crate::objects::Age;
 use crate::skills;
 use crate::text::chain;
-use agentrun_api::{SandboxPool, Skill, SubTask};
+use agentrun_api::{Model, SandboxPool, Skill, SubTask};
 use agentrun_core::names::subtask_name;
 use agentrun_protocol::work::{Assignment, SkillFiles};
 use jiff::Timestamp;
@@ -23,30 +23,45 @@ pub(crate) struct Prepared {
     pub(crate) allowed: Allowed,
 }
 
+/// A Skill of a sub-task as it was found.
+struct Found {
+    name: String,
+    skill: Option<Arc<Skill>>,
+    files: Option<Arc<SkillFiles>>,
+}
+
 /// Prepares the assignment of a live sub-task.
 pub(crate) async fn prepare(gateway: &Gateway, live: &Live) -> Result<Prepared, NotAssignable> {
-    let skill = skill_of(gateway, &live.subtask);
-    let skill_files = match &skill {
-        Some(skill) => skill_files(gateway, skill)
-            .await
-            .map_err(|error| unavailable(&error))?,
-        None => None,
-    };
+    let skills = skills_of(gateway, &live.subtask)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let pool = pool_of(gateway, &live.subtask);
     let input_task = input_task(gateway, live)
         .await
         .map_err(|error| unavailable(&error))?;
+    let found: Vec<_> = skills
+        .iter()
+        .map(|found| SkillFacts {
+            name: &found.name,
+            skill: found.skill.as_deref(),
+            files: found.files.as_deref(),
+        })
+        .collect();
+    let models = models_of(gateway, &live.subtask);
+    let models: Vec<_> = models.iter().map(|model| &**model).collect();
+    let depth = gateway.board().depth(&live.id.uid);
     let assignment = assignment(Facts {
         id: &live.id,
         subtask: &live.subtask,
         run: live.run.as_deref(),
-        skill: skill.as_deref(),
-        skill_files: skill_files.as_deref(),
+        skills: &found,
+        models: &models,
+        depth,
         pool: pool.as_deref(),
         input_task: input_task.as_ref(),
         now: Timestamp::now(),
     })?;
-    let allowed = allowed(&assignment, skill.as_deref());
+    let allowed = allowed(&assignment, &skills);
     Ok(Prepared { assignment, allowed })
 }
 
@@ -61,12 +76,42 @@ fn unavailable(error: &kube::Error) -> NotAssignable {
     }
 }
 
-fn skill_of(gateway: &Gateway, subtask: &SubTask) -> Option<Arc<Skill>> {
-    let name = subtask.spec.function.as_ref()?.skill.clone();
-    gateway.board().skill(&Name {
-        namespace: subtask.namespace()?,
-        name,
-    })
+/// The Skills that a sub-task names, each with its list of files where they travel.
+async fn skills_of(gateway: &Gateway, subtask: &SubTask) -> Result<Vec<Found>, kube::Error> {
+    let mut names: Vec<&String> = Vec::new();
+    if let Some(function) = &subtask.spec.function {
+        names.push(&function.skill);
+    }
+    if let Some(work) = &subtask.spec.agent {
+        names.extend(work.agent.skills.iter().flatten());
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let skill = gateway.board().skill(&Name {
+            namespace: subtask.namespace().unwrap_or_default(),
+            name: name.clone(),
+        });
+        let files = match &skill {
+            Some(skill) => skill_files(gateway, skill).await?,
+            None => None,
+        };
+        found.push(Found {
+            name: name.clone(),
+            skill,
+            files,
+        });
+    }
+    Ok(found)
+}
+
+/// The Models that may serve a sub-task's agent.
+fn models_of(gateway: &Gateway, subtask: &SubTask) -> Vec<Arc<Model>> {
+    match &subtask.spec.agent {
+        Some(_) => gateway
+            .board()
+            .models_of(&subtask.namespace().unwrap_or_default()),
+        None => Vec::new(),
+    }
 }
 
 fn pool_of(gateway: &Gateway, subtask: &SubTask) -> Option<Arc<SandboxPool>> {
@@ -122,7 +167,7 @@ async fn input_task(gateway: &Gateway, live: &Live) -> Result<Option<SubTask>, k
     gateway.objects.subtask(&Name { namespace, name }).await
 }
 
-fn allowed(assignment: &Assignment, skill: Option<&Skill>) -> Allowed {
+fn allowed(assignment: &Assignment, skills: &[Found]) -> Allowed {
     let run_uid = &assignment.run_uid;
     let files = assignment.files.iter().map(|file| {
         let source = Source::RunFile {
@@ -131,16 +176,16 @@ fn allowed(assignment: &Assignment, skill: Option<&Skill>) -> Allowed {
         };
         (file.sha256.clone(), source)
     });
-    let skill_files = assignment
-        .skills
-        .iter()
-        .flat_map(|folder| &folder.files)
-        .filter_map(|file| {
+    let skill_files = assignment.skills.iter().flat_map(|folder| {
+        let skill = skills.iter().find(|found| found.name == folder.name);
+        let name = skill.and_then(|found| Some(Name::of(found.skill.as_deref()?)));
+        folder.files.iter().filter_map(move |file| {
             let source = Source::Skill {
-                name: Name::of(skill?),
+                name: name.clone()?,
                 path: file.file.path.clone(),
             };
             Some((file.file.sha256.clone(), source))
-        });
+        })
+    });
     files.chain(skill_files).collect()
 }

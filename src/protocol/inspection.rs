@@ -20,6 +20,12 @@ pub enum SkillFound {
         name: String,
         /// Description by its SKILL.md.
         description: String,
+        /// Words that suggest it.
+        #[serde(default)]
+        triggers: Vec<String>,
+        /// The only tools that may be used while it is followed.
+        #[serde(default)]
+        allowed_tools: Option<Vec<String>>,
         /// Its functions, each as in the Skill's status.
         functions: Vec<Value>,
         /// Digest of the whole.

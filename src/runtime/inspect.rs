@@ -71,6 +71,8 @@ fn read(folder: &std::path::Path) -> SkillFound {
     };
     match functions.iter().map(serde_json::to_value).collect() {
         Ok(functions) => SkillFound::Valid {
+            triggers: frontmatter.trigger_words(),
+            allowed_tools: frontmatter.tools(),
             name: frontmatter.name,
             description: frontmatter.description,
             functions,

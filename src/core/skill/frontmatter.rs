@@ -48,6 +48,40 @@ pub struct Frontmatter {
     pub dependencies: Option<Value>,
 }
 
+/// The most words of a list, and the most characters of one, that a status holds.
+const MAX_WORDS: usize = 64;
+const MAX_WORD: usize = 128;
+
+impl Frontmatter {
+    /// The words that suggest the skill.
+    pub fn trigger_words(&self) -> Vec<String> {
+        self.triggers
+            .as_ref()
+            .map(|given| words(given, &[',', '\n']))
+            .unwrap_or_default()
+    }
+
+    /// The only tools that may be used while the skill is followed. `None` where it says nothing.
+    pub fn tools(&self) -> Option<Vec<String>> {
+        self.allowed_tools
+            .as_ref()
+            .filter(|given| !given.is_null())
+            .map(|given| words(given, &[',', ' ', '\n']))
+    }
+}
+
+/// A list, or one string that is one.
+fn words(given: &Value, separators: &[char]) -> Vec<String> {
+    let words: Vec<&str> = match given {
+        Value::String(text) => text.split(separators).collect(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let kept = words.into_iter().map(str::trim).filter(|word| !word.is_empty());
+    let short = kept.filter(|word| word.chars().count() <= MAX_WORD);
+    short.take(MAX_WORDS).map(str::to_owned).collect()
+}
+
 pub(super) fn parse(text: &str) -> Result<Frontmatter, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let head = text

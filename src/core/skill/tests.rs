@@ -159,3 +159,30 @@ fn every_shipped_skill_keeps_the_rules_and_has_its_folders_name() {
         assert!(folder.ends_with(&skill.frontmatter.name), "{}", folder.display());
     }
 }
+
+#[test]
+fn triggers_and_tools_are_lists_or_one_text_and_nothing_is_no_restriction() {
+    let head = |more: &str| {
+        let text = format!("---\nname: math\ndescription: Grades.\n{more}---\n");
+        let files = BTreeMap::from([(SKILL_FILE.to_owned(), text.into_bytes())]);
+        parse(&files).unwrap().frontmatter
+    };
+    assert_eq!(
+        head("triggers: [grade, exam sheet]\n").trigger_words(),
+        ["grade", "exam sheet"]
+    );
+    assert_eq!(
+        head("triggers: grade, exam sheet\n").trigger_words(),
+        ["grade", "exam sheet"]
+    );
+    assert!(head("").trigger_words().is_empty());
+    let tools = |more: &str| head(more).tools();
+    assert_eq!(tools("allowed-tools: Bash Read\n").unwrap(), ["Bash", "Read"]);
+    assert_eq!(tools("allowed-tools: [bash]\n").unwrap(), ["bash"]);
+    assert_eq!(
+        tools("allowed-tools: []\n"),
+        Some(Vec::new()),
+        "an empty list allows nothing"
+    ); // F108
+    assert_eq!(tools(""), None);
+}

@@ -8,12 +8,14 @@ use crate::auth::PodIdentity;
 use crate::board::Live;
 use crate::bounds;
 use crate::contents::{Source, chunks, fetch};
+use crate::delegation::{self, Told};
 use crate::ends::{Key, Report, Stored, store};
 use crate::gateway::Gateway;
 use crate::inspection;
 use crate::models::{Calls, Piece};
 use crate::placement::placement;
 use crate::prepare::{Prepared, prepare};
+use agentrun_protocol::agent::CallPlace;
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
 use agentrun_protocol::inspection::SkillFound;
 use agentrun_protocol::work::AttemptId;
@@ -33,6 +35,8 @@ pub(super) enum Done {
         acknowledge: bool,
     },
     Sent(Result<(), SendError>),
+    /// What became of the delegations of an attempt.
+    Asked(AttemptId, Vec<(CallPlace, delegation::Answer)>),
     /// Whether the attempt that the runtime speaks of is its own; `None` when that could not be found out.
     Checked(AttemptId, Option<bool>),
 }
@@ -45,6 +49,7 @@ pub(super) struct Dialogue {
     work: Work,
     jobs: JoinSet<Done>,
     calls: Calls,
+    delegations: Told,
     gets: VecDeque<String>,
     sending: bool,
     /// What the runtime had taken from an earlier stream: what has changed since does not end it.
@@ -61,15 +66,16 @@ impl Dialogue {
             calls,
             work: Work::default(),
             jobs: JoinSet::new(),
+            delegations: Told::default(),
             gets: VecDeque::new(),
             sending: false,
             resumed: None,
         }
     }
 
-    /// Whether an assignment waits for something and must be tried again.
+    /// Whether an assignment or a delegation waits for something and must be tried again.
     pub(super) fn is_waiting(&self) -> bool {
-        self.work.is_waiting()
+        self.work.is_waiting() || self.delegations.is_waiting()
     }
 
     /// Where messages go.
@@ -107,7 +113,28 @@ impl Dialogue {
                 Action::Cancel(id) => self.cancel(id).await?,
             }
         }
+        let news = self.delegations.look(&self.gateway.board());
+        self.say(news).await?;
+        self.delegate();
         Ok(())
+    }
+
+    async fn say(&self, messages: Vec<ToRuntime>) -> Result<(), SessionError> {
+        for message in messages {
+            self.outbox.send(&message).await?;
+        }
+        Ok(())
+    }
+
+    /// Sees to the delegations that have no answer yet.
+    fn delegate(&mut self) {
+        for (id, known, asks) in self.delegations.next() {
+            let (gateway, pod_uid) = (Arc::clone(&self.gateway), self.pod.uid.clone());
+            self.jobs.spawn(async move {
+                let answers = delegation::ask(&gateway, &pod_uid, &id, &known, &asks).await;
+                Done::Asked(id, answers)
+            });
+        }
     }
 
     async fn cancel(&self, id: AttemptId) -> Result<(), SessionError> {
@@ -130,7 +157,7 @@ impl Dialogue {
                 tracing::info!(subtask_uid = id.uid, attempt = id.attempt, "attempt taken");
                 self.check(id);
             }
-            ToGateway::Progress { id, .. } | ToGateway::Delegate { id, .. } => self.check(id),
+            ToGateway::Progress { id, .. } => self.check(id),
             ToGateway::Result { id, result } => self.store(id, (*result).into(), true),
             ToGateway::ExecutorLost {
                 id,
@@ -159,6 +186,13 @@ impl Dialogue {
                 });
             }
             ToGateway::ModelCancel { id, call } => self.calls.cancel(&id, call),
+            ToGateway::Delegate { id, mut delegations } => {
+                self.check(id.clone());
+                delegations.truncate(bounds::DELEGATIONS);
+                let known = self.delegations.hear(&id, delegations, &self.gateway.board());
+                self.say(known).await?;
+                self.delegate();
+            }
         }
         Ok(())
     }
@@ -282,6 +316,10 @@ impl Dialogue {
                 sent?;
                 self.sending = false;
                 self.next_get().await
+            }
+            Done::Asked(id, answers) => {
+                let news = self.delegations.answered(&id, answers, &self.gateway.board());
+                self.say(news).await
             }
             Done::Checked(id, Some(false)) if self.work.stage(&id).is_none() => self.cancel(id).await,
             Done::Checked(..) => Ok(()),

@@ -2,10 +2,14 @@
 
 use crate::ends::Report;
 use crate::placement::newest;
-use agentrun_api::{Attempt, Outcome, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing};
+use agentrun_api::{
+    Attempt, Outcome, StopReason, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing,
+};
 use agentrun_core::acceptance::{self, Standing};
+use agentrun_core::agents::{money, role};
 use agentrun_core::plan::rerun;
 use agentrun_core::settle::{Settlement, Stop, Verdict, settle};
+use agentrun_protocol::agent::{self, AgentFacts};
 use agentrun_protocol::work::AttemptId;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -103,6 +107,8 @@ fn end_attempt(patch: &mut Patch, place: usize, outcome: Outcome, report: &Repor
 /// What the attempt left: replaces everything that an earlier one had left.
 fn details(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
     patch.set("message", report.message.as_ref(), old.message.is_some());
+    let stopped = report.agent.as_ref().and_then(|agent| agent.stop_reason);
+    patch.set("stopReason", stopped.map(stop_reason), old.stop_reason.is_some());
     patch.set("exitCode", report.exit_code, old.exit_code.is_some());
     patch.set("output", report.output.as_ref(), old.output.is_some());
     patch.set("outputRef", report.output_ref.as_ref(), old.output_ref.is_some());
@@ -205,12 +211,12 @@ fn measures(
             },
         );
     }
-    if let Some(used) = &report.usage {
-        let usage = SubTaskUsage {
-            peak_memory: Some(used.peak_memory_bytes),
-            cpu: Some(used.cpu_ms),
-            ..SubTaskUsage::default()
-        };
+    if report.usage.is_some() || report.agent.is_some() {
+        let mut usage = spent(old.usage.as_ref(), report.agent.as_ref());
+        if let Some(used) = &report.usage {
+            usage.peak_memory = Some(used.peak_memory_bytes);
+            usage.cpu = Some(used.cpu_ms);
+        }
         patch.add("usage", usage);
     }
     if let Some(isolation) = report.isolation.filter(|_| old.sandbox.is_some()) {
@@ -218,6 +224,38 @@ fn measures(
     }
     if let Some(empty) = report.process_tree_empty.filter(|_| old.sandbox.is_some()) {
         patch.add("sandbox/processTreeEmpty", empty);
+    }
+}
+
+/// What an agent has used through all its attempts. One that lost its memory of earlier ones tells less than is known.
+fn spent(old: Option<&SubTaskUsage>, agent: Option<&AgentFacts>) -> SubTaskUsage {
+    let mut usage = old.cloned().unwrap_or_default();
+    let Some(agent) = agent else { return usage };
+    for (role, tokens) in &agent.spent.tokens {
+        // A role that is none would make the object invalid, and with it the whole result.
+        if role::named(role).is_none() {
+            continue;
+        }
+        let tokens = i64::try_from(*tokens).unwrap_or(i64::MAX);
+        let known = usage.tokens_by_role.entry(role.clone()).or_default();
+        *known = tokens.max(*known);
+    }
+    let total = usage
+        .tokens_by_role
+        .values()
+        .fold(0_i64, |sum, tokens| sum.saturating_add(*tokens));
+    usage.tokens = Some(total);
+    let before = usage.cost.as_deref().and_then(money::parse).unwrap_or_default();
+    let cost = agent.spent.cost_micros.max(before);
+    usage.cost = (cost > 0).then(|| money::written(cost));
+    usage
+}
+
+fn stop_reason(reason: agent::StopReason) -> StopReason {
+    match reason {
+        agent::StopReason::TokenCapped => StopReason::TokenCapped,
+        agent::StopReason::TurnCapped => StopReason::TurnCapped,
+        agent::StopReason::LoopCapped => StopReason::LoopCapped,
     }
 }
 

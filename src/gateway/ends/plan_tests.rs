@@ -359,3 +359,43 @@ fn a_stopped_success_is_not_said_to_be_run_again() {
     let written = written(plan(&subtask, &key(1), &judged_with_rerun(true), true, now()));
     assert!(!written.contains_key("waitingFor") && !written.contains_key("outcome"));
 }
+
+fn of_agent(tokens: &Value, cost: u64) -> Report {
+    result(|r| {
+        r["agent"] =
+            json!({"turns": 3, "stopReason": "TurnCapped", "spent": {"tokens": tokens, "costMicros": cost}});
+    })
+}
+
+#[test]
+fn an_agents_end_says_why_it_stopped_and_what_it_used_by_role() {
+    let report = of_agent(&json!({"lead": 100, "summarizer": 20, "nobody": 7}), 1_500_000);
+    let written = written(plan(&subtask(|_| ()), &key(1), &report, false, now()));
+    assert_eq!(written["stopReason"], "TurnCapped");
+    let usage = &written["usage"];
+    assert_eq!(usage["tokensByRole"], json!({"lead": 100, "summarizer": 20}));
+    assert_eq!((&usage["tokens"], &usage["cost"]), (&json!(120), &json!("1.5")));
+    assert_eq!(usage["cpu"], 7);
+}
+
+#[test]
+fn what_an_attempt_before_used_is_not_forgotten_by_one_that_tells_less() {
+    let before = subtask(|o| {
+        o["status"]["usage"] = json!({"tokens": 50, "tokensByRole": {"lead": 50}, "cost": "0.2"});
+        o["status"]["stopReason"] = json!("LoopCapped");
+    });
+    let fewer = written(plan(
+        &before,
+        &key(1),
+        &of_agent(&json!({"lead": 10}), 1),
+        false,
+        now(),
+    ));
+    assert_eq!(
+        (&fewer["usage"]["tokens"], &fewer["usage"]["cost"]),
+        (&json!(50), &json!("0.2"))
+    );
+    let silent = written(plan(&before, &key(1), &result(|_| ()), false, now()));
+    assert_eq!(silent["usage"]["tokens"], 50);
+    assert_eq!(silent["stopReason"], Value::Null, "that was another attempt's");
+}

@@ -4,6 +4,7 @@ use crate::text::{head, tail};
 use agentrun_api::{Artifact, FileRef, Isolation, Json, Outcome, SubTaskReason, Verdict};
 use agentrun_core::acceptance::MAX_DETAIL;
 use agentrun_core::text::one_line;
+use agentrun_protocol::agent::AgentFacts;
 use agentrun_protocol::probe::Isolation as Probed;
 use agentrun_protocol::result::{ArtifactRef, AttemptResult, CriterionVerdict, Ending, Timing, Usage};
 
@@ -44,6 +45,8 @@ pub(crate) struct Report {
     pub(crate) timing: Option<Timing>,
     /// What was used.
     pub(crate) usage: Option<Usage>,
+    /// How an agent went.
+    pub(crate) agent: Option<AgentFacts>,
 }
 
 impl Report {
@@ -80,6 +83,7 @@ impl Report {
             reason: if success { Some(lost) } else { self.reason.clone() },
             message: some(head(&message, MAX_MESSAGE)),
             process_tree_empty: self.process_tree_empty,
+            agent: self.agent.clone(),
             ..Self::default()
         }
     }
@@ -107,6 +111,7 @@ impl From<AttemptResult> for Report {
             process_tree_empty: Some(result.process_tree_empty),
             timing: Some(result.timing),
             usage: Some(result.usage),
+            agent: result.agent,
         }
     }
 }

@@ -138,6 +138,8 @@ fn status(world: &World, skill: &Skill, found: Found) -> SkillStatus {
     match found {
         Found::Valid(parsed) => {
             ready(Is::True, ReadyReason::Ready, "");
+            status.triggers = parsed.frontmatter.trigger_words();
+            status.allowed_tools = parsed.frontmatter.tools();
             status.name = Some(parsed.frontmatter.name);
             status.description = Some(parsed.frontmatter.description);
             status.functions = parsed.functions;
