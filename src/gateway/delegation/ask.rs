@@ -67,7 +67,7 @@ pub(crate) async fn ask(
     let taken: BTreeSet<_> = made.chain(known.iter().copied()).collect();
     let per_turn = Caps::of(&run.spec).per_turn;
     let surplus = delegate::surplus(&taken, &places, per_turn);
-    let asker = Asker {
+    let agent = Asker {
         gateway,
         live: &live,
         run: &run,
@@ -79,7 +79,7 @@ pub(crate) async fn ask(
         let answer = if surplus.contains(&ask.at) {
             Answer::Refused(Refusal::Surplus { max: per_turn }.to_string())
         } else {
-            asker.one(ask).await
+            agent.one(ask).await
         };
         answers.push((ask.at, answer));
     }
@@ -131,9 +131,8 @@ impl Asker<'_> {
     /// Whether what is there was made for the same delegation.
     async fn is_ours(&self, wanted: &SubTask, ask: &Delegation) -> Answer {
         let name = Name::of(wanted);
-        let there = match self.gateway.objects.subtask(&name).await {
-            Ok(Some(there)) => there,
-            Ok(None) | Err(_) => return Answer::Later,
+        let Ok(Some(there)) = self.gateway.objects.subtask(&name).await else {
+            return Answer::Later;
         };
         let (found, wanted) = (&there.spec, &wanted.spec);
         if found.parent_ref != wanted.parent_ref || found.run_ref != wanted.run_ref {

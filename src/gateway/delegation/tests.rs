@@ -167,7 +167,7 @@ async fn nothing_is_made_for_another_pod_an_older_attempt_or_work_that_is_being_
     assert_eq!(ask(&gateway, POD, &older, &none, &[asked(0)]).await, later);
     gateway.change(|board| {
         board.put_run(run(|o| {
-            o["status"]["cancelRequestedAt"] = json!("2030-01-01T00:00:00Z")
+            o["status"]["cancelRequestedAt"] = json!("2030-01-01T00:00:00Z");
         }))
     });
     assert_eq!(ask(&gateway, POD, &id(), &none, &[asked(0)]).await, later);
