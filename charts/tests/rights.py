@@ -116,6 +116,11 @@ def check_rights():
     narrow = ("--set", "secretAccess.everywhere=false", "--set", f"secretAccess.namespaces={{{TENANT}}}")
     helm("upgrade", "agentrun", CHARTS / "agentrun", *narrow)
     may("secretAccess.namespaces opens those", operator, [(TENANT, "", "secrets", "any", "get")])
+    keys = ("--set", f"modelKeys.namespaces={{{TENANT}}}")
+    helm("upgrade", "agentrun", CHARTS / "agentrun", *narrow, *keys)
+    may("modelKeys.namespaces lets the gateway read keys there", gateway, [(TENANT, "", "secrets", "any", "get")])
+    elsewhere = [(OTHER, "", "secrets", "any", "get"), (TENANT, "", "secrets", None, "list watch create update delete")]
+    may_not("but list none, and read none elsewhere", gateway, elsewhere)
     may_not("and no other", operator, [("kube-system", "", "secrets", "any", "get"), (OTHER, "", "secrets", "any", "get")])
 
 

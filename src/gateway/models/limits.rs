@@ -20,6 +20,12 @@ pub(super) const CALLER: Duration = Duration::from_secs(10);
 pub(super) const PROBES: usize = 8;
 /// A Model that is not ready is looked at again after this time.
 pub(super) const PROBE_AGAIN: Duration = Duration::from_mins(2);
+/// ... or sooner where an object that it names is missing: that costs the endpoint nothing.
+pub(super) const PROBE_MISSING: Duration = Duration::from_secs(10);
+/// A probe that takes longer has found nobody.
+pub(super) const PROBE: Duration = Duration::from_mins(1);
+/// Tries to write what a probe found.
+pub(super) const PROBE_WRITES: u32 = 3;
 /// Several gateways see a changed Model at once: the first to look spares the others' calls.
 pub(super) const PROBE_SPREAD: Duration = Duration::from_secs(1);
 

@@ -4,10 +4,11 @@
 use super::access::access;
 use super::ask::ask_once;
 use super::fault::{Fault, Next, says_no_tools};
-use super::limits::{PROBE_AGAIN, PROBE_SPREAD, PROBES};
+use super::limits::{PROBE, PROBE_AGAIN, PROBE_MISSING, PROBE_SPREAD, PROBE_WRITES, PROBES};
 use super::texts::Texts;
 use crate::backoff::Backoff;
 use crate::board::Name;
+use crate::bounds;
 use crate::gateway::Gateway;
 use crate::objects::Age;
 use crate::text::chain;
@@ -16,10 +17,12 @@ use agentrun_api::{Model, ModelStatus, ReadyReason};
 use agentrun_core::conditions::{self, Is};
 use agentrun_protocol::chat::{Message, ModelFailureCode, ModelRequest, Role, ToolSpec};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -30,8 +33,8 @@ type Looked = HashMap<Name, (Option<i64>, Instant)>;
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Is(Is, ReadyReason, String),
-    /// Nothing that says more than before.
-    Nothing,
+    /// Nothing yet, for this cause.
+    Nothing(String),
 }
 
 /// Looks after all Models, for ever.
@@ -73,39 +76,65 @@ fn due(gateway: &Gateway, looked: &mut Looked, now: Instant) -> Vec<Arc<Model>> 
 }
 
 fn is_due(model: &Model, before: Option<(Option<i64>, Instant)>, suspected: bool, now: Instant) -> bool {
-    let generation = model.metadata.generation;
-    let status = model.status.as_ref();
-    let ready = status.and_then(|status| conditions::get(&status.conditions, READY));
-    let current = ready.filter(|ready| ready.observed_generation == generation);
-    let a_while_ago = before.is_none_or(|(_, at)| now.duration_since(at) >= PROBE_AGAIN);
-    match current {
-        Some(ready) if ready.status == "True" => suspected && a_while_ago,
-        Some(_) => a_while_ago,
-        None => a_while_ago || before.is_some_and(|(looked_at, _)| looked_at != generation),
+    let passed = |pause: Duration| before.is_none_or(|(_, at)| now.duration_since(at) >= pause);
+    let changed = before.is_some_and(|(generation, _)| generation != model.metadata.generation);
+    match current(model) {
+        Some(ready) if ready.status == "True" => suspected && passed(PROBE_AGAIN),
+        Some(ready) => match ready.reason.parse() {
+            Ok(ReadyReason::SecretNotFound | ReadyReason::ConfigMapNotFound) => passed(PROBE_MISSING),
+            _ => passed(PROBE_AGAIN),
+        },
+        None => changed || passed(PROBE_AGAIN),
     }
 }
 
-async fn look(gateway: &Gateway, model: &Arc<Model>) {
+/// The condition `Ready`, if it speaks of the spec as it is.
+fn current(model: &Model) -> Option<&Condition> {
+    let ready = conditions::get(&model.status.as_ref()?.conditions, READY)?;
+    (ready.observed_generation == model.metadata.generation).then_some(ready)
+}
+
+async fn look(gateway: &Gateway, model: &Model) {
     // Others may be faster; then there is nothing to do.
     tokio::time::sleep(Backoff::new((PROBE_SPREAD, PROBE_SPREAD)).next()).await;
-    let name = Name::of(&**model);
-    let newest = |gateway: &Gateway| {
-        let models = gateway.board().models_of(&name.namespace);
-        models.into_iter().find(|model| model.name_any() == name.name)
-    };
-    let Some(seen) = newest(gateway).filter(|seen| seen.metadata.generation == model.metadata.generation)
-    else {
+    let Some(seen) = newest(gateway, model) else {
         return;
     };
-    if seen.metadata.resource_version != model.metadata.resource_version && is_ready(&seen) {
+    let rewritten = seen.metadata.resource_version != model.metadata.resource_version;
+    if rewritten && current(&seen).is_some_and(|ready| ready.status == "True") {
         return;
     }
-    let Found::Is(is, reason, message) = probe(gateway, &seen).await else {
-        return;
+    let probed = tokio::time::timeout(PROBE, probe(gateway, &seen)).await;
+    let found = probed.unwrap_or_else(|_| {
+        let message = format!("the endpoint gave no answer in {} s", PROBE.as_secs());
+        Found::Is(Is::False, ReadyReason::Unreachable, message)
+    });
+    let mut backoff = Backoff::new(bounds::STORE_PAUSE);
+    for _ in 0..PROBE_WRITES {
+        if told(gateway, model, &found).await {
+            return;
+        }
+        backoff.pause().await;
+    }
+}
+
+/// The Model as it is now, unless its spec is another one.
+fn newest(gateway: &Gateway, model: &Model) -> Option<Arc<Model>> {
+    let models = gateway.board().models_of(&model.namespace().unwrap_or_default());
+    let same =
+        |now: &Arc<Model>| now.uid() == model.uid() && now.metadata.generation == model.metadata.generation;
+    models.into_iter().find(same)
+}
+
+/// Writes what was found into the status; false if that is worth another try.
+async fn told(gateway: &Gateway, model: &Model, found: &Found) -> bool {
+    let Some(seen) = newest(gateway, model) else {
+        return true;
     };
-    // The status may have changed meanwhile, though not the spec that was probed.
-    let Some(seen) = newest(gateway).filter(|now| now.metadata.generation == seen.metadata.generation) else {
-        return;
+    let (is, reason, message) = match found {
+        Found::Is(is, reason, message) => (*is, *reason, message),
+        Found::Nothing(_) if current(&seen).is_some() => return true,
+        Found::Nothing(cause) => (Is::Unknown, ReadyReason::Pending, cause),
     };
     let before = seen.status.clone().unwrap_or_default();
     let after = after(
@@ -113,38 +142,35 @@ async fn look(gateway: &Gateway, model: &Arc<Model>) {
         seen.metadata.generation,
         is,
         reason,
-        &message,
+        message,
         Timestamp::now(),
     );
     if after == before {
-        return;
+        return true;
     }
     let patch = json!([
         {"op": "test", "path": "/metadata/resourceVersion", "value": seen.resource_version()},
         {"op": "add", "path": "/status", "value": after},
     ]);
-    match gateway.objects.patch_model(&name, patch).await {
+    let name = Name::of(&*seen);
+    let written = gateway.objects.patch_model(&name, patch).await;
+    let (namespace, model) = (name.namespace, name.name);
+    match &written {
         Ok(()) => tracing::info!(
-            namespace = name.namespace,
-            model = name.name,
+            namespace,
+            model,
             reason = reason.as_str(),
             message,
             "looked at a model"
         ),
         Err(error) => tracing::info!(
-            namespace = name.namespace,
-            model = name.name,
-            error = chain(&error),
-            "the status of a model could not be written, looking again later"
+            namespace,
+            model,
+            error = chain(error),
+            "the status of a model could not be written"
         ),
     }
-}
-
-fn is_ready(model: &Model) -> bool {
-    let status = model.status.as_ref();
-    let ready = status.and_then(|status| conditions::get(&status.conditions, READY));
-    ready
-        .is_some_and(|ready| ready.status == "True" && ready.observed_generation == model.metadata.generation)
+    written.is_ok()
 }
 
 fn after(
@@ -175,7 +201,7 @@ async fn probe(gateway: &Gateway, model: &Model) -> Found {
         Err(no) => {
             return match no.reason() {
                 Some(reason) => Found::Is(Is::False, reason, no.to_string()),
-                None => Found::Nothing,
+                None => Found::Nothing(no.to_string()),
             };
         }
     };
@@ -192,7 +218,7 @@ async fn probe(gateway: &Gateway, model: &Model) -> Found {
             },
         }
     }
-    Found::Nothing
+    Found::Nothing("the endpoint refuses one thing after the other".to_owned())
 }
 
 fn found(fault: &Fault) -> Found {
@@ -205,7 +231,7 @@ fn found(fault: &Fault) -> Found {
             Found::Is(Is::True, ReadyReason::Ready, String::new())
         }
         ModelFailureCode::Refused => no(ReadyReason::Invalid),
-        ModelFailureCode::RateLimited => Found::Nothing,
+        ModelFailureCode::RateLimited => Found::Nothing(fault.message.clone()),
         _ => no(ReadyReason::Unreachable),
     }
 }

@@ -35,7 +35,15 @@ async fn a_model_is_looked_at_when_it_is_new_changed_suspected_or_not_ready() {
     assert!(!is_due(&with("True", 2), None, false, now));
     assert!(is_due(&with("True", 2), long_ago, true, now));
     assert!(!is_due(&with("True", 2), just_now, true, now));
-    // Not ready: after a while.
+    // Not ready: after a while, soon where an object is missing.
+    let missing = model(|o| {
+        o["status"] = json!({"conditions": [{
+            "type": "Ready", "status": "False", "reason": "SecretNotFound", "message": "", "observedGeneration": 2,
+            "lastTransitionTime": "2030-01-01T00:00:00Z",
+        }]});
+    });
+    assert!(is_due(&missing, Some((Some(2), now - PROBE_MISSING)), false, now));
+    assert!(!is_due(&missing, just_now, false, now));
     assert!(is_due(&with("False", 2), long_ago, false, now));
     assert!(!is_due(&with("False", 2), just_now, false, now));
 }
@@ -44,7 +52,7 @@ async fn a_model_is_looked_at_when_it_is_new_changed_suspected_or_not_ready() {
 fn what_failed_says_what_to_mend() {
     let reason = |code, message: &str| match found(&Fault::new(code, Next::Elsewhere, message)) {
         Found::Is(is, reason, _) => Some((is, reason)),
-        Found::Nothing => None,
+        Found::Nothing(_) => None,
     };
     for (code, message, expected) in [
         (Code::AuthFailed, "no", Some((Is::False, ReadyReason::AuthFailed))),
@@ -78,7 +86,7 @@ async fn a_model_that_lacks_its_secret_is_told_so_in_one_guarded_write() {
     let api = Api::default().on(PATCH, [Answer::ok(&seen)]);
     let gateway = api.gateway();
     gateway.change(|board| board.put_model(seen.clone()));
-    look(&gateway, &Arc::new(seen.clone())).await;
+    look(&gateway, &seen).await;
     let patches = api.patches();
     assert_eq!(patches.len(), 1, "{patches:?}");
     assert_eq!(
@@ -99,6 +107,6 @@ async fn a_model_that_lacks_its_secret_is_told_so_in_one_guarded_write() {
             ..seen.clone()
         })
     });
-    look(&gateway, &Arc::new(seen)).await;
+    look(&gateway, &seen).await;
     assert_eq!(api.patches().len(), 1);
 }

@@ -405,3 +405,50 @@ async fn a_used_up_budget_stops_before_the_endpoint_is_asked() {
     assert_eq!(failure.code, Code::BudgetExceeded);
     assert_eq!(endpoint.asked().len(), 1);
 }
+
+/// Looks after one Model until its status is written, and gives back what was: status, reason and message of `Ready`.
+async fn looked_after(endpoint: &Scripted) -> (String, String, String) {
+    const PATCH: &str = "PATCH /apis/agentrun.dev/v1alpha1/namespaces/team-a/models/m/status";
+    let model = model("m", &endpoint.endpoint(), |o| {
+        o["metadata"]["resourceVersion"] = json!("5")
+    });
+    let api = Api::default().on(PATCH, [Reply::ok(&model)]);
+    let gateway = gateway(&api);
+    let looking = tokio::spawn(super::look_after(Arc::clone(&gateway)));
+    gateway.change(|board| board.put_model(model));
+    let written = async {
+        while api.patches().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written)
+        .await
+        .unwrap();
+    looking.abort();
+    let ready = api.patches()[0][1]["value"]["conditions"][0].clone();
+    let text = |member: &str| ready[member].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+#[tokio::test]
+async fn a_model_that_answers_a_short_call_with_a_tool_is_ready() {
+    let endpoint = scripted([Answer::text("ok")]).await;
+    let (status, reason, _) = looked_after(&endpoint).await;
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Ready"));
+    let body = &endpoint.asked()[0].body;
+    assert_eq!(
+        (&body["max_tokens"], body["tools"].as_array().unwrap().len()),
+        (&json!(1), 1)
+    );
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_told_from_one_with_a_wrong_key() {
+    let endpoint = scripted([Answer::error(400, "gemma does not support tools")]).await;
+    let (status, reason, message) = looked_after(&endpoint).await;
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NoTools"));
+    assert!(message.contains("does not support tools"), "{message}");
+    let endpoint = scripted([Answer::text("ok")]).await;
+    endpoint.demand("right");
+    assert_eq!(looked_after(&endpoint).await.1, "AuthFailed");
+}
