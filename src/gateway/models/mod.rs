@@ -25,6 +25,8 @@ mod texts;
 mod tries;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod proxy_tests;
 
 pub(crate) use budget::{Amount, Recorded};

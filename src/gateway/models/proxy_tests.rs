@@ -410,7 +410,7 @@ async fn a_used_up_budget_stops_before_the_endpoint_is_asked() {
 async fn looked_after(endpoint: &Scripted) -> (String, String, String) {
     const PATCH: &str = "PATCH /apis/agentrun.dev/v1alpha1/namespaces/team-a/models/m/status";
     let model = model("m", &endpoint.endpoint(), |o| {
-        o["metadata"]["resourceVersion"] = json!("5")
+        o["metadata"]["resourceVersion"] = json!("5");
     });
     let api = Api::default().on(PATCH, [Reply::ok(&model)]);
     let gateway = gateway(&api);
