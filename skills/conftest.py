@@ -1,7 +1,9 @@
 """Skills are folders of programs, no packages: `load` gives a test the function that the platform would call, `script`
-starts a program as an agent would."""
+starts a program as an agent would, and `told` gives the very commands of a skill's body."""
 import importlib.util
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -32,16 +34,40 @@ def load(monkeypatch):
 def script(tmp_path):
     """script(skill, file, argument...) starts it in an empty folder; `.json` is what it printed, if that is JSON."""
 
-    def script(skill, file, *arguments):
-        command = [sys.executable, SKILLS / skill / file, *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-        try:
-            done.json = json.loads(done.stdout)
-        except ValueError:
-            done.json = None
-        return done
+    return lambda skill, file, *arguments: start(tmp_path, SKILLS / skill / file, *map(str, arguments))
 
-    return script
+
+def start(folder, *command):
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=120)
+    try:
+        done.json = json.loads(done.stdout)
+    except ValueError:
+        done.json = None
+    return done
+
+
+class Told:
+    """The commands in a SKILL.md, with /mnt/skills and /mnt/user-data where the test has them."""
+
+    def __init__(self, folder, skill):
+        self.folder = folder
+        self.uploads, self.workspace, self.outputs = (folder / name for name in ("uploads", "workspace", "outputs"))
+        for part in (self.uploads, self.workspace, self.outputs):
+            part.mkdir(exist_ok=True)
+        text = (SKILLS / skill / "SKILL.md").read_text().replace("\\\n", " ")
+        self.commands = [shlex.split(self.here(line)) for line in re.findall(r"^ {4,}python3 (/mnt/skills/.*)$", text, re.M)]
+
+    def here(self, text):
+        return text.replace("/mnt/skills/", f"{SKILLS}/").replace("/mnt/user-data/", f"{self.folder}/")
+
+    def run(self, number, **words):
+        """Runs one of them; `words` stand for the words in capitals."""
+        return start(self.workspace, *(words.get(part, part) for part in self.commands[number]))
+
+
+@pytest.fixture
+def told(tmp_path):
+    return lambda skill: Told(tmp_path, skill)
 
 
 @pytest.fixture

@@ -68,6 +68,8 @@ class Draft:
     def table(self, head, rows, widths):
         table = self.file.add_table(rows=1, cols=len(head), style="Light Grid Accent 1")
         table.autofit = False
+        for column, width in zip(table.columns, widths):
+            column.width = Cm(width)
         mark = OxmlElement("w:tblHeader")  # the head is repeated on each page
         mark.set(qn("w:val"), "true")
         table.rows[0]._tr.get_or_add_trPr().append(mark)
@@ -93,6 +95,7 @@ class Draft:
         run = head.add_run(f"   {row['level']}, {row['status']}" + (f"   ({place})" if place else ""))
         run.font.color.rgb, run.font.size = MUTED, Pt(9)
         quote = self.file.add_paragraph(clean(row["requirement"]), style="Intense Quote")
+        quote.paragraph_format.keep_with_next = True
         quote.paragraph_format.space_before = quote.paragraph_format.space_after = Pt(3)
         for label in ("response", "evidence", "gap", "action"):
             if row.get(label):
@@ -109,7 +112,7 @@ def write_draft(path, title, rows):
                 [3.4, *[2.6] * len(STATUSES)])
     missing = [row for row in rows if row["status"] in tender.INCOMPLETE]
     text = f"{len(rows)} requirements; {len(missing)} of them are not fully met yet, {sum(row['level'] == 'mandatory' for row in missing)} of these mandatory."
-    draft.file.add_paragraph(text)
+    draft.file.add_paragraph(text).paragraph_format.space_before = Pt(8)
     for file, part in groupby(rows, key=lambda row: row["file"]):
         draft.file.add_heading(clean(file), 1)
         for section, inner in groupby(part, key=lambda row: row["section"].split(".")[0] if row["section"] else ""):

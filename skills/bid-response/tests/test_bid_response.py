@@ -232,3 +232,13 @@ def test_a_page_without_text_is_told(script, tmp_path):
     canvas.save()
     problems = script("bid-response", "scripts/read_tender.py", tmp_path / "scan.pdf", "--to", tmp_path / "c.json").json["problems"]
     assert problems[0] == "scan.pdf, page 1 has no text: a scan?"
+
+
+def test_the_commands_of_the_body_work_as_they_stand(told, tender):
+    agent = told("bid-response")
+    (agent.uploads / "TENDER.pdf").write_bytes(tender[1].read_bytes())
+    (agent.uploads / "ANNEX.docx").write_bytes(tender[2].read_bytes())
+    assert agent.run(0).json["clauses"] == 8
+    clauses = json.loads((agent.workspace / "clauses.json").read_text())["clauses"]
+    (agent.workspace / "answers.json").write_text(json.dumps({clause["id"]: GAP for clause in clauses}))
+    assert agent.run(1).json["gaps"] == 8 and agent.run(2).json["ok"]

@@ -88,3 +88,10 @@ def test_an_agent_makes_the_report_with_one_command(script, tmp_path):
     missing = script("csv-report", "scripts/make_report.py", tmp_path / "table.csv", "--outcome", "alive", "--by", "class", "--title", "t",
                      "--source", "s", "--workspace", tmp_path, "--folder", tmp_path)
     assert missing.returncode == 1 and "lacks ['alive']" in missing.stderr
+
+
+def test_the_command_of_the_body_works_as_it_stands(told):
+    agent = told("csv-report")
+    (agent.uploads / "FILE.csv").write_text(TABLE)
+    agent.commands[0] += ["--workspace", str(agent.workspace), "--folder", str(agent.outputs)]
+    assert agent.run(0).json["rows"] == 4

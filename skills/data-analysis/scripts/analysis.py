@@ -11,6 +11,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import pandas as pd  # noqa: E402
 
+from profile_table import separator  # noqa: E402
+
 INK, MUTED, GRID, ACCENT = "#1f2933", "#6b7683", "#e4e8ec", "#0b6e99"
 WIDTH, DPI = 7.4, 160  # inches; dots per inch
 Z = 1.959964  # 95%
@@ -30,6 +32,7 @@ def sha256(path):
 
 def read(path, **options):
     """The table without duplicate rows. A column becomes numbers only if each of its filled cells is one."""
+    options.setdefault("sep", separator(path))
     table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **options)
     table.columns = [name.strip() for name in table.columns]
     table = table.apply(lambda column: column.str.strip())

@@ -15,12 +15,18 @@ def fail(code, message):
     raise SystemExit(1)
 
 
+def separator(path):
+    """The one that splits the header into most columns."""
+    with open(path, encoding="utf-8-sig") as file:
+        return max(",;\t|", key=file.readline().count)
+
+
 def read(path):
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=None, engine="python")
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=separator(path))
     except OSError as error:
         fail("INPUT_VALIDATION_ERROR", f"cannot read {path}: {error.strerror}")
-    except Exception as error:  # csv.Error, ParserError, EmptyDataError, UnicodeDecodeError
+    except ValueError as error:  # pandas' own ParserError and EmptyDataError, and bytes that are not UTF-8
         fail("INPUT_VALIDATION_ERROR", f"{path} is no CSV table: {error}")
     return table.apply(lambda column: column.str.strip())
 

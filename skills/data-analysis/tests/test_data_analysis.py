@@ -3,6 +3,8 @@ import json
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,11 @@ def test_a_column_that_is_almost_numbers_is_told(script, tmp_path):
     table.write_text("price;only\n" + "".join(f"{number};x\n" for number in range(40)) + "n/a;x\n")
     found = script("data-analysis", "scripts/profile_table.py", table).json
     assert "price holds numbers but for ['n/a']" in found["notes"] and "only has one value only" in found["notes"]
+
+
+def test_a_table_of_one_column_is_a_table(script, tmp_path):
+    (tmp_path / "x.csv").write_text("answer\nyes\nno\n")
+    assert script("data-analysis", "scripts/profile_table.py", tmp_path / "x.csv").json["columns"]["answer"]["kind"] == "yes/no"
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00\x01", b"a,b\n"])
@@ -112,3 +119,29 @@ def test_numbers_of_prose_are_found(load, text, found):
 def test_plain_numbers_are_drawn_in_order(analysis, tmp_path):
     path = analysis.chart_numbers([("north", 1200), ("south", -30)], tmp_path / "n.png", "Sales", unit="EUR")
     assert Path(path).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_of_the_body_work_as_they_stand(told):
+    agent = told("data-analysis")
+    shutil.copy(TABLE, agent.uploads / "FILE.csv")
+    assert agent.run(0).json["rows"] == 353
+    example = agent.here((SKILL / "references" / "example.py").read_text()).replace("passengers.csv", "FILE.csv")
+    (agent.workspace / "analyse.py").write_text(example)
+    subprocess.run([sys.executable, "analyse.py"], cwd=agent.workspace, check=True, stdout=subprocess.DEVNULL)
+    assert agent.run(1).json["ok"]
+    made = agent.run(2).json
+    assert (made["headings"], made["figures"], made["missing_letters"]) == (3, 2, [])
+
+
+def test_the_titanic_case_comes_to_the_known_figures(told):
+    agent = told("data-analysis")
+    shutil.copy(SKILL.parents[1] / "deploy" / "examples" / "data" / "titanic.csv", agent.uploads / "FILE.csv")
+    example = agent.here((SKILL / "references" / "example.py").read_text()).replace("passengers.csv", "FILE.csv").replace('"class"', '"passengerClass"')
+    (agent.workspace / "analyse.py").write_text(example)
+    subprocess.run([sys.executable, "analyse.py"], cwd=agent.workspace, check=True, stdout=subprocess.DEVNULL)
+    verdict = agent.run(1).json
+    assert verdict["ok"], verdict["problems"]
+    figures = [finding["figures"] for finding in json.loads((agent.outputs / "summary.json").read_text())["findings"]]
+    assert (figures[0]["women"]["yes"], figures[0]["women"]["rows"]) == (339, 466)
+    assert (figures[0]["men"]["yes"], figures[0]["men"]["rows"]) == (161, 843)
+    assert {group["group"]: group["share"] for group in figures[1]["groups"]}["1st, female"] == 96.5

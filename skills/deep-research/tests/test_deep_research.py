@@ -119,3 +119,16 @@ def test_what_is_no_source_is_not_saved(script, tmp_path, name, url, text, word)
     error = json.loads(done.stderr.splitlines()[-1])
     assert done.returncode == 1 and error["code"] == "INPUT_VALIDATION_ERROR" and word in error["message"]
     assert not (tmp_path / name / "source.json").exists()
+
+
+def test_the_commands_of_the_body_work_as_they_stand(told):
+    agent = told("deep-research")
+    for name, (url, text, quotes) in TEXTS.items():
+        folder = agent.workspace / "research" / name
+        folder.mkdir(parents=True)
+        (folder / "text.md").write_text(text + "\n" * 200)
+        (folder / "claims.json").write_text(json.dumps([{"claim": "It says so.", "quote": quote} for quote in quotes]))
+        agent.commands[0][1] = str(folder)
+        assert agent.run(0, URL=url, TITLE=name, DATE="2026-10-31").returncode == 0
+    (agent.outputs / "report.md").write_text(EXAMPLE.read_text())
+    assert agent.run(1).json["ok"] and "s1, 2026-10-31" in agent.run(1).json["sources"][0]

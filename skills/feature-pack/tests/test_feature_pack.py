@@ -114,3 +114,9 @@ def test_halves_are_rounded_away_from_zero_and_exactly(load, monkeypatch):
     facts = load("feature-pack", "facts", "scripts")
     cases = [("2.675", 2, "2.68"), ("0.5", 0, "1"), ("-1234.5", 0, "-1,235"), ("1e3", 0, "1,000")]
     assert [facts.written(facts.Decimal(value), decimals) for value, decimals, _ in cases] == [text for _, _, text in cases]
+
+
+def test_the_commands_of_the_body_work_as_they_stand(told):
+    agent = told("feature-pack")
+    (agent.workspace / "facts.json").write_text(FACTS.read_text())
+    assert [agent.run(number).json["ok"] for number in range(len(agent.commands))] == [True, True]

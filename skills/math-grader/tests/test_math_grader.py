@@ -107,3 +107,10 @@ def test_python_and_node_work_out_the_same(load, parser, tmp_path):
     node = subprocess.run(["node", "--input-type=module", "-e", program], input=json.dumps(trees), capture_output=True, text=True, check=True)
     evaluate = load("math-grader", "grade", "scripts").evaluate
     assert [str(evaluate(tree)) for tree in trees] == json.loads(node.stdout)
+
+
+def test_the_command_of_the_body_works_as_it_stands(told):
+    agent = told("math-grader")
+    (agent.uploads / "SHEET.csv").write_text(SHEET.read_text())
+    agent.commands[0] += ["--folder", str(agent.outputs)]
+    assert agent.run(0).json["passMark"] == 60

@@ -26,6 +26,7 @@ import drawing
 INK, MUTED, GRID, ACCENT, PALE = (colors.HexColor(code) for code in ("#1f2933", "#6b7683", "#d5dbe1", "#0b6e99", "#f4f6f8"))
 SIDE, TOP, BOTTOM = 20 * mm, 22 * mm, 20 * mm
 WIDTH, HIGHEST = A4[0] - 2 * SIDE, 190 * mm
+CHAPTER = 110 * mm  # what must be left of a page for a chapter to begin on it
 CODE_COLUMNS = 92  # letters of a line of code
 PADDING = 13  # points that a cell needs besides its text
 FACES = {"Sans": "DejaVuSans", "Sans-Bold": "DejaVuSans-Bold", "Sans-Italic": "DejaVuSans-Oblique",
@@ -53,7 +54,7 @@ def styles():
         "title": style("title", 26, 33, "Sans-Bold"), "subtitle": style("subtitle", 14, 20, color=MUTED, spaceBefore=4 * mm),
         "cover": style("cover", 10, 15, color=MUTED),
         "plain": style("plain", 17, 23, "Sans-Bold", spaceAfter=5 * mm),
-        "chapter": style("chapter", 17, 23, "Sans-Bold", spaceAfter=5 * mm),
+        "chapter": style("chapter", 17, 23, "Sans-Bold", spaceBefore=10 * mm, spaceAfter=5 * mm),
         "section": style("section", 12, 17, "Sans-Bold", spaceBefore=5 * mm, spaceAfter=2 * mm),
         "text": style("text", 9.5, 14.5, spaceAfter=2.5 * mm, allowWidows=0, allowOrphans=0),
         "cell": style("cell", 8.5, 11.5), "number": style("number", 8.5, 11.5, alignment=TA_RIGHT),
@@ -233,7 +234,8 @@ def story(report, folder):
     numbered = [(str(number), chapter) for number, chapter in enumerate(report["chapters"], 1)]
     numbered += [(f"Appendix {letters(number)}:", chapter) for number, chapter in enumerate(report["appendix"])]
     for number, chapter in numbered:
-        made.add(PageBreak())
+        # Body and appendix begin a page, and so does a chapter of which only the beginning would fit.
+        made.add(PageBreak() if number in ("1", "Appendix A:") else CondPageBreak(CHAPTER))
         made.heading(number, chapter["title"], 0)
         made.blocks(chapter["blocks"], number.removeprefix("Appendix ").rstrip(":"))
     return made

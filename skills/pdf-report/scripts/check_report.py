@@ -15,6 +15,7 @@ LINE = re.compile(r"(.+?)[\s.]*\s(\d+)")
 MARGIN = 24  # points from the edge within which nothing is set
 FOOTER = 45  # points from the lower edge: title and page number
 TOUCH = 1.5  # points that two boxes may share; accents reach into the line above
+LONGEST = 400  # characters of a title in the contents
 MAX_RENDERED = 60
 
 
@@ -31,18 +32,27 @@ def outline(path):
         document.close()
 
 
+class Seen:
+    """What the checks need of a page; the page itself takes megabytes."""
+
+    def __init__(self, page, number, count):
+        self.text = page.extract_text() or ""
+        self.body = page.crop((0, 0, page.width, page.height - FOOTER)).extract_text() or ""
+        self.problems = check_page(page, number, count)
+        page.close()
+
+
 def contents(pages, marks):
-    """(text, page number) of each line of the contents; a title of two lines is put together."""
+    """(text, page number) of each line of the contents; a title of several lines is put together."""
     first_heading = min((page for _, page in marks), default=len(pages) + 1)
     begun = ""
     for page in pages[1:first_heading - 1]:
-        body = page.crop((0, 0, page.width, page.height - FOOTER))
-        for line in (body.extract_text() or "").splitlines():
+        for line in page.body.splitlines():
             begun = f"{begun} {line}".strip()
-            if begun == "Contents":
-                begun = ""
-            elif found := LINE.fullmatch(begun):
+            found = LINE.fullmatch(begun)
+            if found:
                 yield found[1], int(found[2])
+            if found or begun == "Contents" or len(begun) > LONGEST:
                 begun = ""
 
 
@@ -60,7 +70,7 @@ def check_contents(pages, marks):
 
 def check_headings(pages, marks):
     for title, number in marks:
-        if squeezed(title) not in squeezed(pages[number - 1].extract_text() or ""):
+        if squeezed(title) not in squeezed(pages[number - 1].text):
             yield f"page {number} does not show its heading {title!r}"
 
 
@@ -121,13 +131,12 @@ def run(input):
     try:
         marks = outline(path)
         with pdfplumber.open(path) as document:
-            pages = document.pages
-            problems = [*check_contents(pages, marks), *check_headings(pages, marks)]
-            for number, page in enumerate(pages, 1):
-                problems += check_page(page, number, len(pages))
-            count = len(pages)
+            count = len(document.pages)
+            pages = [Seen(page, number, count) for number, page in enumerate(document.pages, 1)]
     except Exception as error:  # the parsers raise whatever a damaged file makes them stumble over
         return {"ok": False, "problems": [f"{path} cannot be read as a PDF: {type(error).__name__}: {error}"], "pages": 0, "headings": 0}
+    problems = [*check_contents(pages, marks), *check_headings(pages, marks)]
+    problems += [problem for page in pages for problem in page.problems]
     if input.get("render"):
         render(path, input["render"])
     return {"ok": not problems, "problems": problems[:100], "pages": count, "headings": len(marks)}

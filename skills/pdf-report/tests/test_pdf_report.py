@@ -149,3 +149,10 @@ def test_what_is_no_pdf_is_named(build, check):
     build.pdf.write_bytes(b"%PDF-1.7\nnothing")
     done = check()
     assert done.returncode == 1 and "cannot be read as a PDF" in done.json["problems"][0]
+
+
+def test_the_commands_of_the_body_work_as_they_stand(told):
+    agent = told("pdf-report")
+    (agent.workspace / "report.md").write_text((EXAMPLES / "report.md").read_text())
+    assert agent.run(0).json["pages"] == 6 and agent.run(1).json["ok"]
+    assert (agent.workspace / "pages" / "page-01.png").exists()

@@ -88,3 +88,10 @@ def test_an_agent_extracts_a_folder_with_one_command_and_learns_what_failed(scri
     assert (done.json["files"], done.json["failed"], done.json["tables"]) == (1, 1, 3), done.stderr
     assert done.json["errors"][0]["code"] == "NOT_A_PDF" and done.json["found"][0]["page"] == 1
     assert len(list(outputs.glob("countries-*.csv"))) == 3 and (outputs / "tables.csv").exists()
+
+
+def test_the_command_of_the_body_works_as_it_stands(told):
+    agent = told("pdf-tables")
+    (agent.uploads / "countries.pdf").write_bytes((DATA / "countries.pdf").read_bytes())
+    agent.commands[0] += ["--folder", str(agent.outputs)]
+    assert agent.run(0).json["tables"] == 3
