@@ -179,6 +179,7 @@ mod tests {
         assert_eq!(digest(folder.path()).unwrap(), expected.digest);
     }
 
+    // F071
     #[test]
     fn a_link_makes_a_folder_no_skill() {
         let folder = folder();

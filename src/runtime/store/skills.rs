@@ -30,6 +30,10 @@ impl Skills {
             lock(&self.present).insert(skill.name.clone(), skill.digest.clone());
             return Ok(());
         }
+        // Before any is written: half a skill is none.
+        for file in &skill.files {
+            beneath(&folder, &file.file.path)?;
+        }
         let mut wanted = HashSet::new();
         for file in &skill.files {
             let manner = Manner {
@@ -87,6 +91,9 @@ fn remove_others(folder: &Path, wanted: &HashSet<PathBuf>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agentrun_protocol::work::{FileRef, SkillFile};
+    use std::time::Duration;
+    use tokio::time::timeout;
 
     #[tokio::test]
     async fn a_mounted_skill_of_another_digest_is_refused_and_left_alone() {
@@ -110,6 +117,34 @@ mod tests {
             .await
             .unwrap();
         assert!(folder.path().join("math/SKILL.md").exists());
+    }
+
+    // F071
+    #[tokio::test]
+    async fn a_skill_with_a_file_outside_of_its_folder_is_refused_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |path: &str| SkillFile {
+            file: FileRef {
+                path: path.to_owned(),
+                bytes: 0,
+                sha256: crate::store::sha256_of(b""),
+            },
+            executable: false,
+        };
+        for outside in ["../x", "/x", "a/../../x"] {
+            let skill = SkillFiles {
+                name: "math".to_owned(),
+                digest: "sha256:aa".to_owned(),
+                files: vec![file("SKILL.md"), file(outside)],
+                mounted: false,
+            };
+            let (skills, outbox) = (Skills::default(), Outbox::default());
+            let ensuring = skills.ensure(folder.path(), &skill, &outbox);
+            let refused = timeout(Duration::from_secs(5), ensuring).await;
+            let refused = refused.expect("a content is asked for, which nobody gives");
+            assert!(refused.is_err(), "{outside}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
     }
 
     #[test]
