@@ -282,6 +282,8 @@ impl Agent {
             return self.take_text(&text, answer.finish);
         }
         self.state.empty = 0;
+        // It goes on with its work instead of its answer.
+        self.state.partial.clear();
         self.take_calls(shorten(&text, self.room(2)), &answer.tool_calls, answer.finish);
     }
 

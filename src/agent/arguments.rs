@@ -18,14 +18,15 @@ pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {
             text.len()
         ));
     }
-    let bare = unfenced(text.trim());
-    if bare.is_empty() {
+    let text = text.trim();
+    if text.is_empty() {
         return Ok(Map::new());
     }
-    let mut value: Value = serde_json::from_str(bare).map_err(|error| not_json(bare, &error))?;
-    if let Value::String(inner) = &value {
-        value = serde_json::from_str(inner).map_err(|error| not_json(inner, &error))?;
-    }
+    let value = parse(text)?;
+    let value = match &value {
+        Value::String(inner) => parse(inner)?,
+        _ => value,
+    };
     match value {
         Value::Object(object) => Ok(object),
         Value::Null => Ok(Map::new()),
@@ -34,6 +35,12 @@ pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {
             one_line(&other.to_string(), SHOWN)
         )),
     }
+}
+
+/// A fence is looked for only where the text is no JSON: one within a string is part of it.
+fn parse(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text)
+        .or_else(|error| serde_json::from_str(unfenced(text)).map_err(|_| not_json(text, &error)))
 }
 
 fn not_json(text: &str, error: &serde_json::Error) -> String {

@@ -1,6 +1,5 @@
 //! Delegation: what the tool `task` takes, and what its answer says.
 
-use crate::arguments::unfenced;
 use crate::state::{Reply, Stage, State};
 use crate::step::ContextMode;
 use crate::stored::{SCHEME, Stored};
@@ -299,7 +298,7 @@ pub(crate) fn text_of(output: &Value) -> String {
 
 /// The same of a file, of which the end may be missing.
 pub(crate) fn text_of_stored(stored: &str) -> String {
-    if let Ok(output) = serde_json::from_str::<Value>(unfenced(stored.trim())) {
+    if let Ok(output) = serde_json::from_str::<Value>(stored) {
         return text_of(&output);
     }
     // `{"text":"…` that was cut: what there is of the string, without an escape that was cut too.

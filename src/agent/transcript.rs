@@ -7,10 +7,12 @@ use std::fmt::Write as _;
 
 /// The most bytes of a transcript as JSON (256 KiB).
 pub const MAX_TRANSCRIPT: usize = 256 * 1024;
-/// Bytes of text that a transcript keeps; twice as many, escaped, fit [`MAX_TRANSCRIPT`].
-const MAX_TEXT: usize = 120 * 1024;
+/// Bytes of JSON of what was said; the rest is for the summary.
+const MAX_SAIDS: usize = 160 * 1024;
 /// Bytes of one text that is alone too long.
 const MAX_SAID: usize = 60 * 1024;
+/// Bytes of the summary: six times as many, escaped, still fit.
+const MAX_SUMMARY: usize = 15 * 1024;
 /// Name of the message in which a delegate sees its parent's conversation.
 const BACKGROUND: &str = "parent_context_snapshot";
 
@@ -95,11 +97,12 @@ impl Transcript {
         for said in &mut self.said {
             said.text = shorten(&said.text, MAX_SAID);
         }
-        self.summary = self.summary.map(|summary| shorten(&summary, MAX_SAID / 4));
-        let mut room = MAX_TEXT;
+        self.summary = self.summary.map(|summary| shorten(&summary, MAX_SUMMARY));
+        let mut room = MAX_SAIDS;
         let fitting = self.said.iter().rev().take_while(|said| {
-            let fits = said.text.len() <= room;
-            room = room.saturating_sub(said.text.len());
+            let bytes = serde_json::to_string(said).map_or(usize::MAX, |json| json.len() + 1);
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
             fits
         });
         let surplus = self.said.len() - fitting.count();

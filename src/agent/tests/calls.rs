@@ -105,6 +105,20 @@ fn what_a_model_means_is_understood_where_it_is_clear() {
 }
 
 #[test]
+fn a_fence_within_a_string_is_part_of_the_string() {
+    let mut bench = Bench::new(setup());
+    let content = "# Use\n```sh\nmake\n```\n";
+    bench.calls(&[("write_file", json!({"path": "README.md", "content": content}))]);
+    match &bench.acts()[0].kind {
+        ActKind::Tool { arguments, .. } => {
+            let arguments: Value = serde_json::from_str(arguments).unwrap();
+            assert_eq!(arguments["content"], content);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn ten_thousand_levels_of_json_are_refused_and_the_conversation_stays_readable() {
     let mut bench = Bench::new(setup());
     let deep = format!("{{\"command\": {}{}}}", "[".repeat(10_000), "]".repeat(10_000));

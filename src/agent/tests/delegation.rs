@@ -230,6 +230,20 @@ fn a_long_result_becomes_a_summary_and_a_reference_that_can_be_read() {
 }
 
 #[test]
+fn fences_in_a_stored_output_stay_where_they_are() {
+    let text = format!("See:\n```json\n{{}}\n```\n{}", "x".repeat(20));
+    assert_eq!(
+        crate::delegate::text_of_stored(&json!({ "text": text }).to_string()),
+        text
+    );
+    assert_eq!(
+        crate::delegate::text_of_stored("{\"rows\": 1}"),
+        "{\n  \"rows\": 1\n}"
+    );
+    assert_eq!(crate::delegate::text_of_stored("{\"text\":\"a\\u00"), "a");
+}
+
+#[test]
 fn a_result_of_two_thousand_characters_stays_as_it_is() {
     let mut bench = Bench::new(setup());
     bench

@@ -149,6 +149,17 @@ fn a_text_that_was_cut_is_gone_on_with_and_put_together() {
 }
 
 #[test]
+fn a_text_that_was_cut_is_no_part_of_a_later_answer() {
+    let mut bench = Bench::new(setup());
+    bench.answer(ModelAnswer {
+        finish: Finish::Length,
+        ..says("I think, ")
+    });
+    bench.calls(&[bash("wc")]).act_with("12").says("Twelve.");
+    assert_eq!(bench.text(), "Twelve.");
+}
+
+#[test]
 fn a_withheld_answer_is_a_refusal() {
     let mut bench = Bench::new(setup());
     bench.answer(ModelAnswer {

@@ -71,6 +71,18 @@ proptest! {
     }
 
     #[test]
+    fn no_conversation_is_too_long_to_be_stored(texts in prop::collection::vec("[\\x00-\\x7f]{0,400}", 0..50), times in 1usize..200) {
+        let mut transcript = Transcript { summary: Some(texts.concat().repeat(5)), said: Vec::new() };
+        for text in texts.iter().cycle().take(texts.len() * times) {
+            transcript.push(Speaker::User, text.clone());
+        }
+        let bounded = transcript.bounded();
+        let bytes = bounded.to_bytes();
+        prop_assert!(bytes.len() <= crate::MAX_TRANSCRIPT, "{}", bytes.len());
+        prop_assert_eq!(Transcript::from_bytes(&bytes).unwrap(), bounded);
+    }
+
+    #[test]
     fn no_bytes_make_a_transcript_that_is_too_long_or_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Transcript::from_bytes(&bytes);
     }
