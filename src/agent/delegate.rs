@@ -219,26 +219,29 @@ fn ended(state: &mut State, end: &DelegateEnd, stored: Option<&str>) -> Stage {
         (None, None) => String::new(),
     };
     let text = clean(&text);
-    let is_long = text.chars().count() > MAX_RESULT || end.output_ref.is_some();
-    if !is_long {
-        let text = if text.is_empty() {
-            String::new()
-        } else {
-            format!("result:\n{text}\n")
-        };
-        return Stage::Over(Reply::told(format!("{head}{text}{rest}")));
-    }
     let place = match &end.output_ref {
         Some(file) if end.output.is_none() => Stored::File(file.clone()),
         _ => Stored::Text(text.clone()),
     };
-    state.stored.insert(name.clone(), place);
-    Stage::Long(Long {
-        head,
-        text,
-        rest,
-        name,
-    })
+    if text.chars().count() > MAX_RESULT {
+        state.stored.insert(name.clone(), place);
+        return Stage::Long(Long {
+            head,
+            text,
+            rest,
+            name,
+        });
+    }
+    let result = match place {
+        // It could not be read now; perhaps later.
+        Stored::File(_) if text.is_empty() => {
+            state.stored.insert(name.clone(), place);
+            format!("result: {SCHEME}{name} (read_file reads it)\n")
+        }
+        _ if text.is_empty() => String::new(),
+        _ => format!("result:\n{text}\n"),
+    };
+    Stage::Over(Reply::told(format!("{head}{result}{rest}")))
 }
 
 fn artifacts(end: &DelegateEnd) -> String {

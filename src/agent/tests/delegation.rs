@@ -296,3 +296,24 @@ fn an_output_in_a_file_is_summarized_from_its_begin_and_read_whole_on_demand() {
     });
     assert_eq!(bench.answers()[0], "finding 8999\nfinding 9000\n");
 }
+
+#[test]
+fn an_output_that_cannot_be_read_is_a_reference_and_no_question_to_a_model() {
+    let mut bench = Bench::new(setup());
+    let state = DelegationState::Ended(Box::new(DelegateEnd {
+        output: None,
+        output_ref: Some(FileRef {
+            path: "state/runs/u/tasks/s/1/output.json".to_owned(),
+            bytes: 20_000,
+            sha256: "00".to_owned(),
+        }),
+        ..end("st", "")
+    }));
+    bench.calls(&[delegate("a")]).act(|_| Outcome::Delegate {
+        state: state.clone(),
+        stored: None,
+    });
+    assert!(bench.answers()[0].contains("result: artifact://st (read_file reads it)"));
+    bench.calls(&[("read_file", json!({"path": "artifact://st"}))]);
+    assert_eq!(bench.acts().iter().map(kind_of).collect::<Vec<_>>(), ["stored"]);
+}

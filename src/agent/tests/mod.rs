@@ -19,6 +19,15 @@ use agentrun_protocol::chat::{
 };
 use serde_json::{Value, json};
 
+/// So many cases; what fails is not written beside the crate, where the workspace would take it for a member.
+fn cases(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases,
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
+}
+
 /// A lead with all tools, two kinds of delegates and no skill.
 fn terms() -> AgentTerms {
     let kind = |name: &str| AgentKind {

@@ -129,7 +129,7 @@ fn act(bench: &mut Bench, delegated: &mut u32, left: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(cases(32))]
     #[test]
     fn whatever_a_model_does_the_journal_makes_the_agent_and_the_caps_hold(moves in moves(), left in 0usize..3) {
         let mut bench = Bench::new(small_setup());

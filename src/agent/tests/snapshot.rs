@@ -35,6 +35,7 @@ fn expected(history: Option<&Transcript>, turns: &[Turn]) -> Transcript {
 }
 
 proptest! {
+    #![proptest_config(cases(128))]
     #[test]
     fn a_snapshot_is_the_conversation_before_the_turn_that_delegates(turns in turns(), pending in 0usize..3) {
         let history = Transcript {
