@@ -63,7 +63,7 @@ impl<'a> Desk<'a> {
                 Step::Act(acts) => self.act(acts).await?,
                 Step::Ask(request) => {
                     self.bounds.check()?;
-                    let answer = self.ask(&request).await?;
+                    let answer = self.ask(request).await?;
                     let entry = self.agent.answered(answer.map(|answer| *answer));
                     self.keep(entry).await?;
                 }
@@ -86,8 +86,10 @@ impl<'a> Desk<'a> {
         crate::blocking(move || files.store_session(&session)).await
     }
 
-    async fn ask(&mut self, request: &ModelRequest) -> Result<Answered, Halt> {
-        let bytes = serde_json::to_vec(request).map_err(io::Error::other)?;
+    async fn ask(&mut self, request: Box<ModelRequest>) -> Result<Answered, Halt> {
+        let bytes = serde_json::to_vec(&request).map_err(io::Error::other)?;
+        // With images it is large, and the answer takes its time.
+        drop(request);
         if bytes.len() > MAX_MODEL_REQUEST {
             let found = bytes.len();
             return Ok(Err(ModelFailure {
@@ -102,7 +104,7 @@ impl<'a> Desk<'a> {
         let question = ModelQuestion {
             id: self.job.assignment.id.clone(),
             call: self.asked,
-            request: bytes.into(),
+            request: bytes,
             spent: self.agent.spent().clone(),
         };
         self.bounds.wait(self.job.context.outbox.ask(question)).await

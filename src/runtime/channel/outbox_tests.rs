@@ -173,7 +173,7 @@ fn question() -> ModelQuestion {
     ModelQuestion {
         id: id(1),
         call: 3,
-        request: b"{}".to_vec().into(),
+        request: b"{}".to_vec(),
         spent: agentrun_protocol::agent::Spent::default(),
     }
 }

@@ -8,7 +8,6 @@ use agentrun_protocol::chat::{ModelAnswer, ModelFailure};
 use agentrun_protocol::frame::{MAX_BLOB, MAX_FRAME};
 use agentrun_protocol::work::AttemptId;
 use std::collections::HashSet;
-use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of delegations that are said in one message; a frame has room for some more.
@@ -18,14 +17,14 @@ const MAX_DELEGATIONS: usize = MAX_FRAME - 64 * 1024;
 pub type Answered = Result<Box<ModelAnswer>, ModelFailure>;
 
 /// A call of a model.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ModelQuestion {
     /// The attempt that asks.
     pub id: AttemptId,
     /// Number of the call, new for every request of the attempt.
     pub call: u64,
     /// The request as JSON, at most [`agentrun_protocol::channel::MAX_MODEL_REQUEST`] bytes.
-    pub request: Arc<[u8]>,
+    pub request: Vec<u8>,
     /// What the agent had used before.
     pub spent: Spent,
 }

@@ -12,7 +12,7 @@ fn question(call: u64, bytes: usize) -> ModelQuestion {
     ModelQuestion {
         id: id(),
         call,
-        request: vec![7; bytes].into(),
+        request: vec![7; bytes],
         spent: Spent::default(),
     }
 }

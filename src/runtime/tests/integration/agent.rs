@@ -8,7 +8,7 @@ use agentrun_protocol::agent::{
     AgentKind, AgentTerms, DelegationState, DelegationTerms, ModelTraits, SkillCard, StopReason,
 };
 use agentrun_protocol::channel::{ToGateway, ToRuntime};
-use agentrun_protocol::chat::{ModelFailureCode, Role};
+use agentrun_protocol::chat::{Message, ModelFailureCode, Role};
 use agentrun_protocol::exit;
 use agentrun_protocol::result::{AttemptResult, Ending};
 use agentrun_protocol::tool::{Effect, ToolName};
@@ -16,8 +16,9 @@ use agentrun_protocol::work::{Assignment, AttemptId, Work};
 use agentrun_runtime::serve::{ServeError, serve};
 use agentrun_runtime::store::calls;
 use agentrun_runtime::store::evidence::Evidence;
+use agentrun_runtime::store::sha256_of;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -140,12 +141,8 @@ impl Stage {
     }
 
     async fn shell_begins(&self) {
-        soon("the shell's begin", async {
-            while self.lines("runs") == 0 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        let runs = self.world.path("data/workspace/runs");
+        soon("the shell's begin", appears(&runs)).await;
     }
 }
 
@@ -390,6 +387,33 @@ async fn the_deadline_holds_while_the_model_is_silent_and_while_a_shell_runs() {
         );
         assert!(result.process_tree_empty);
         assert_eq!(result.agent.unwrap().turns, u32::from(shell));
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_away_is_waited_for_until_the_deadline_and_then_told() {
+    let mut stage = Stage::new().await;
+    let mut peer = stage.pod().await;
+    let mut assignment = agent(terms());
+    assignment.remaining_ms = 1500;
+    peer.assign(&assignment).await;
+    peer.asked().await;
+    peer.kill();
+    // It is there again, but does not welcome anybody.
+    let stranger = stage.world.gateway.stranger().await;
+    let result = stage.world.evidence("result.json");
+    soon("the end of the attempt", appears(&result)).await;
+    stranger.kill();
+    let mut peer = stage.world.gateway.peer().await;
+    let Turn::Ended(_, result) = peer.turn().await else {
+        panic!("expected the end and no question");
+    };
+    assert_eq!(result.ending, Ending::Timeout);
+}
+
+async fn appears(file: &Path) {
+    while !file.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -730,6 +754,133 @@ async fn a_threads_next_run_goes_on_with_the_conversation() {
         panic!("expected the end");
     };
     assert_success(&result, "Bonjour.");
+}
+
+#[tokio::test]
+async fn an_image_is_shown_to_a_model_that_sees_and_goes_in_pieces() {
+    let mut stage = Stage::new().await;
+    let mut png = vec![0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0, 0, 0, 13];
+    png.extend(b"IHDR\0\0\0\x02\0\0\0\x03\x08\x02\0\0\0");
+    png.resize(1 << 20, 7);
+    std::fs::write(stage.world.path("data/workspace/chart.png"), &png).unwrap();
+    let mut terms = terms();
+    terms.tools.push("view_image".to_owned());
+    terms.traits.vision = true;
+    let mut peer = stage.pod().await;
+    peer.assign(&agent(terms)).await;
+    let result = peer
+        .play(|asked| {
+            if asked.turns() == 0 {
+                return calls(&[("view_image", json!({"path": "chart.png"}))]);
+            }
+            let Some(Message::Tool { images, text, .. }) = asked.request.messages.last() else {
+                panic!("expected an answer");
+            };
+            assert_eq!(images.len(), 1, "{text}");
+            assert_eq!(
+                (images[0].media_type.as_str(), &images[0].data.0),
+                ("image/png", &png)
+            );
+            says("I have seen it.")
+        })
+        .await;
+    assert_success(&result, "I have seen it.");
+}
+
+// F123
+#[tokio::test]
+async fn tests_that_an_earlier_attempt_ran_count_as_the_agents() {
+    let mut stage = Stage::new().await;
+    let file = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n";
+    std::fs::write(stage.world.path("data/workspace/test_it.py"), file).unwrap();
+    let mut assignment = agent(terms());
+    let command = "python3 -m unittest test_it";
+    assignment.acceptance = vec![
+        format!("tests_passed:{command}"),
+        "tests_passed:pytest -q".to_owned(),
+    ];
+    let mut peer = stage.pod().await;
+    peer.assign(&assignment).await;
+    let asked = peer.asked().await;
+    peer.answer(&asked, calls(&[("bash", json!({"command": command}))]))
+        .await;
+    let asked = peer.asked().await;
+    assert!(asked.last_text().contains("OK"), "{}", asked.last_text());
+    let mut peer = stage.pod().await;
+    peer.assign(&attempt(2, &assignment)).await;
+    let result = peer.play(|_| says("The tests pass.")).await;
+    assert_success(&result, "The tests pass.");
+    let found: Vec<_> = result
+        .acceptance
+        .iter()
+        .map(|verdict| (verdict.checked, verdict.holds))
+        .collect();
+    assert_eq!(found, [(true, true), (false, false)], "{:?}", result.acceptance);
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_named_and_nothing_is_done_twice() {
+    let mut stage = Stage::new().await;
+    std::fs::create_dir_all(stage.journal().parent().unwrap()).unwrap();
+    std::fs::write(stage.journal(), "{\"entry\":\"nova\"}\n").unwrap();
+    let mut peer = stage.pod().await;
+    peer.assign(&agent(terms())).await;
+    let result = peer.play(hello).await;
+    assert_eq!(
+        (result.ending, result.reason.as_str()),
+        (Ending::Error, "StartFailed")
+    );
+    assert!(
+        result.message.contains("line 1 of journal.jsonl"),
+        "{}",
+        result.message
+    );
+    assert!(result.process_tree_empty);
+}
+
+#[tokio::test]
+async fn a_delegates_long_output_is_shortened_and_can_be_read_whole() {
+    let mut stage = Stage::new().await;
+    let mut peer = stage.pod().await;
+    let assignment = agent(delegating());
+    peer.assign(&assignment).await;
+    let asked = peer.asked().await;
+    peer.answer(&asked, calls(&[("task", task("write much", "isolated"))]))
+        .await;
+    let delegation = peer.delegated().await.remove(0);
+    let text = "line\n".repeat(2_000) + "the last line\n";
+    let output = serde_json::to_vec(&json!({"text": text})).unwrap();
+    let path = "runs/run-uid/tasks/child/1/output.json";
+    std::fs::create_dir_all(stage.state(path).parent().unwrap()).unwrap();
+    std::fs::write(stage.state(path), &output).unwrap();
+    let end = json!({
+        "state": "Ended", "name": "child", "outcome": "Success", "reason": "Completed",
+        "outputRef": {"path": format!("state/{path}"), "bytes": output.len(), "sha256": sha256_of(&output)},
+    });
+    let parsed: Result<DelegationState, _> = serde_json::from_value(end);
+    peer.delegate_is(&assignment.id, &delegation, parsed.unwrap())
+        .await;
+    let asked = peer.asked().await;
+    assert_eq!(asked.request.role, Role::Summarizer);
+    assert!(asked.text().contains("the last line"), "{}", asked.text());
+    peer.answer(&asked, says("Many lines.")).await;
+    let asked = peer.asked().await;
+    assert!(
+        asked.last_text().contains("Many lines.") && asked.last_text().contains("artifact://child"),
+        "{}",
+        asked.last_text()
+    );
+    assert_eq!(asked.spent.tokens["summarizer"], 110);
+    let read = json!({"path": "artifact://child", "start_line": 2001});
+    peer.answer(&asked, calls(&[("read_file", read)])).await;
+    let asked = peer.asked().await;
+    assert!(
+        asked.last_text().contains("the last line"),
+        "{}",
+        asked.last_text()
+    );
+    peer.answer(&asked, says("Read.")).await;
+    assert_success(&peer.play(hello).await, "Read.");
 }
 
 #[tokio::test]
