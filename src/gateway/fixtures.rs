@@ -2,6 +2,7 @@
 
 use crate::gateway::Gateway;
 use crate::metrics::Metrics;
+use crate::models::{Models, Patience};
 use agentrun_api::{AgentRun, Skill, SubTask};
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -166,7 +167,11 @@ impl Api {
 
     /// A gateway on top of this API server, with every watch synced and nothing on its board.
     pub(crate) fn gateway(&self) -> Arc<Gateway> {
-        let gateway = Gateway::new(self.client(), Metrics::new().unwrap());
+        let gateway = Gateway::new(
+            self.client(),
+            Metrics::new().unwrap(),
+            Models::new(Patience::default(), None),
+        );
         gateway.health.certificate_loaded();
         for watch in crate::health::Watch::ALL {
             gateway.health.watch_synced(watch);

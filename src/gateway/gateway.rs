@@ -3,7 +3,7 @@
 use crate::board::{Board, Touched};
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::models::{Models, Patience};
+use crate::models::Models;
 use crate::objects::Objects;
 use crate::skills::SkillFolders;
 use crate::streams::Streams;
@@ -34,18 +34,13 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn new(client: kube::Client, metrics: Metrics) -> Arc<Self> {
-        Self::with_patience(client, metrics, Patience::default())
-    }
-
-    /// A gateway that waits otherwise for models.
-    pub(crate) fn with_patience(client: kube::Client, metrics: Metrics, patience: Patience) -> Arc<Self> {
+    pub(crate) fn new(client: kube::Client, metrics: Metrics, models: Models) -> Arc<Self> {
         Arc::new(Self {
             board: RwLock::default(),
             streams: Arc::default(),
             objects: Objects::new(client, metrics.clone()),
             skills: SkillFolders::default(),
-            models: Models::new(patience),
+            models,
             health: Health::default(),
             metrics,
             stop: CancellationToken::new(),

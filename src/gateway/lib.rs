@@ -50,6 +50,7 @@ pub use settings::Settings;
 use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask};
 use auth::TokenReviewer;
 use gateway::Gateway;
+use models::{Models, Patience};
 use std::future::Future;
 use std::sync::Arc;
 use tls::Certificate;
@@ -72,7 +73,8 @@ async fn run_with(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), GatewayError> {
-    let gateway = Gateway::new(client.clone(), metrics::Metrics::new()?);
+    let models = Models::new(Patience::default(), settings.daily_tokens);
+    let gateway = Gateway::new(client.clone(), metrics::Metrics::new()?, models);
     let ops = listen::bind(settings.ops_address).await?;
     let canary = listen::bind(settings.canary_address).await?;
     // Aborted on return: these have nothing to finish.

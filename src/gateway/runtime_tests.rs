@@ -10,6 +10,7 @@ use agentrun_protocol::probe::ProbeTargets;
 use agentrun_runtime::frames::FrameReader;
 use agentrun_runtime::serve::serve;
 use agentrun_runtime::settings::{Bounds, Folders, Gateway, SeenFolders, Settings};
+use agentrun_testkit::openai::{Answer as Said, Scenario, Scripted};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -227,5 +228,56 @@ async fn a_cancelled_run_ends_the_work_and_leaves_the_outcome_to_the_operator() 
     let patched = patched(&api).await;
     assert_eq!(patched["/status/attempts/0/outcome"], json!("Cancelled"));
     assert!(!patched.contains_key("/status/outcome"));
+    runtime.abort();
+}
+
+#[tokio::test]
+async fn a_lead_asks_its_model_through_every_trouble_and_its_answer_is_stored_with_what_it_used() {
+    let todos = json!({"todos": [{"content": "answer", "status": "in_progress"}]});
+    let cut = Said {
+        cut_after: Some(2),
+        ..Said::text("A first answer")
+    };
+    let answers = [
+        Said::calls([("write_todos", todos)]),
+        Said::error(429, "slow down").header("retry-after", "0"),
+        cut,
+        Said::text("Seven rows."),
+    ];
+    let endpoint = Scripted::start(Scenario::in_order(answers)).await;
+    let api = Api::default().on(PATCH_TASK, [Answer::ok(&subtask(|_| ()))]);
+    let server = Server::start(&api).await;
+    let model = json!({
+        "apiVersion": "agentrun.dev/v1alpha1", "kind": "Model",
+        "metadata": {"name": "strong", "namespace": "team-a", "uid": "m", "generation": 1},
+        "spec": {
+            "endpoint": endpoint.endpoint(), "model": "large", "roles": ["lead"], "price": {"input": "1", "output": "2"},
+        },
+    });
+    server.gateway.change(|board| {
+        board.put_model(serde_json::from_value(model).unwrap());
+        board.put_run(run(|o| o["spec"]["goal"] = json!("Count the rows.")));
+        board.put_subtask(subtask(|o| {
+            o["spec"]["command"] = json!(null);
+            o["spec"]["role"] = json!("Lead");
+            o["spec"]["timeout"] = json!("60s");
+            o["spec"]["agent"] = json!({"prompt": "Count the rows."});
+        }))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(&server, folder.path());
+    let runtime = tokio::spawn(serve(settings.clone(), std::future::pending()));
+    let _executor = Executor::ready(&settings.executor_socket).await;
+    let patched = patched(&api).await;
+    assert_eq!(patched["/status/outcome"], json!("Success"), "{patched:?}");
+    assert_eq!(patched["/status/output"], json!({"text": "Seven rows."}));
+    // Two answers of 10 and 5 tokens: what was refused and cut is not counted.
+    let usage = &patched["/status/usage"];
+    assert_eq!(
+        (&usage["tokens"], &usage["cost"]),
+        (&json!(30), &json!("0.00004"))
+    );
+    assert_eq!(endpoint.asked().len(), 4);
+    assert_eq!(endpoint.asked()[0].body["model"], "large");
     runtime.abort();
 }

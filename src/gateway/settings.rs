@@ -23,6 +23,10 @@ pub struct Settings {
     /// Most connections of runtimes at the same time; further ones wait.
     #[arg(long, env = "AGENTRUN_MAX_CONNECTIONS", default_value_t = 4096)]
     pub max_connections: usize,
+    /// Most tokens that the models answer the runs of one namespace with in one day (UTC), requests included, as far as this
+    /// gateway has seen since its start. Without it there are the runs' own limits alone.
+    #[arg(long, env = "AGENTRUN_DAILY_TOKENS")]
+    pub daily_tokens: Option<u64>,
 }
 
 const fn everywhere(port: u16) -> SocketAddr {

@@ -19,6 +19,8 @@ use agentrun_protocol::agent::Spent;
 use agentrun_protocol::chat::{
     Message, ModelAnswer, ModelFailure, ModelFailureCode, ModelRequest, Role, TokenUsage,
 };
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,6 +66,7 @@ pub(super) async fn ask(
     };
     let admitted = gateway.models.ledger.enter(Entry {
         run: &caller.run,
+        today: Timestamp::now().to_zoned(TimeZone::UTC).date(),
         subtask: &subtask,
         told: Amount::of(&asked.spent),
         recorded,

@@ -7,6 +7,7 @@ use agentrun_api::{AgentRun, SubTask};
 use agentrun_core::agents::money;
 use agentrun_protocol::agent::Spent;
 use agentrun_protocol::chat::{ModelFailure, ModelFailureCode};
+use jiff::civil::Date;
 use kube::ResourceExt as _;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,10 +100,20 @@ impl Recorded {
     }
 }
 
-/// What goes on in this gateway, by run.
+/// What goes on in this gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    runs: Mutex<HashMap<String, Account>>,
+    /// Tokens that a namespace may use a day.
+    daily: Option<u64>,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    runs: HashMap<String, Account>,
+    /// The day, and what was answered on it by namespace.
+    today: Date,
+    by_namespace: HashMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +127,8 @@ struct Account {
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
     pub(super) run: &'a AgentRun,
+    /// The day in UTC.
+    pub(super) today: Date,
     /// UID of the sub-task that asks.
     pub(super) subtask: &'a str,
     /// What its agent says that it has used.
@@ -127,16 +140,34 @@ pub(super) struct Entry<'a> {
 }
 
 impl Ledger {
+    /// One that allows a namespace so many tokens a day.
+    pub(super) fn new(daily: Option<u64>) -> Self {
+        Self {
+            daily,
+            books: Mutex::default(),
+        }
+    }
+
     /// Lets a call through, or says that the budget is used up.
     pub(super) fn enter(self: &Arc<Self>, entry: Entry<'_>) -> Result<Admitted, ModelFailure> {
         let run = entry.run.uid().unwrap_or_default();
-        let mut runs = self.lock();
-        let account = runs.entry(run.clone()).or_default();
+        let namespace = entry.run.namespace().unwrap_or_default();
+        let mut books = self.lock();
+        books.turn_to(entry.today);
+        let this_day = books.by_namespace.get(&namespace).copied().unwrap_or(0);
+        let account = books.runs.entry(run.clone()).or_default();
         let here = account.by_subtask.entry(entry.subtask.to_owned()).or_default();
         *here = here.most(entry.told);
         let used = account.used(entry.recorded);
         let limits = Limits::of(entry.run);
-        if let Some(message) = limits.exceeded(used) {
+        let spent_day = self.daily.filter(|daily| this_day >= *daily);
+        let spent_day = spent_day.map(|daily| {
+            format!(
+                "the namespace has used {this_day} of {daily} tokens today: wait for the next day in UTC, or raise the \
+                 gateway's `--daily-tokens`"
+            )
+        });
+        if let Some(message) = limits.exceeded(used).or(spent_day) {
             let code = ModelFailureCode::BudgetExceeded;
             return Err(ModelFailure { code, message });
         }
@@ -153,6 +184,7 @@ impl Ledger {
         Ok(Admitted {
             ledger: Arc::clone(self),
             run,
+            namespace,
             subtask: entry.subtask.to_owned(),
             asks: entry.asks,
         })
@@ -161,16 +193,26 @@ impl Ledger {
     /// Forgets the runs that are over.
     pub(super) fn retain(&self, is_live: impl Fn(&str) -> bool) {
         self.lock()
+            .runs
             .retain(|run, account| account.under_way > 0 || is_live(run));
     }
 
     /// How many runs it knows.
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().runs.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Books {
+    fn turn_to(&mut self, today: Date) {
+        if self.today != today {
+            self.today = today;
+            self.by_namespace.clear();
+        }
     }
 }
 
@@ -194,6 +236,7 @@ impl Account {
 pub(super) struct Admitted {
     ledger: Arc<Ledger>,
     run: String,
+    namespace: String,
     subtask: String,
     asks: u64,
 }
@@ -201,7 +244,10 @@ pub(super) struct Admitted {
 impl Admitted {
     /// Writes down what the answer used.
     pub(super) fn used(&self, amount: Amount) {
-        if let Some(account) = self.ledger.lock().get_mut(&self.run) {
+        let mut books = self.ledger.lock();
+        let day = books.by_namespace.entry(self.namespace.clone()).or_default();
+        *day = day.saturating_add(amount.tokens);
+        if let Some(account) = books.runs.get_mut(&self.run) {
             let here = account.by_subtask.entry(self.subtask.clone()).or_default();
             *here = here.plus(amount);
         }
@@ -210,7 +256,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        if let Some(account) = self.ledger.lock().get_mut(&self.run) {
+        if let Some(account) = self.ledger.lock().runs.get_mut(&self.run) {
             account.under_way = account.under_way.saturating_sub(self.asks);
         }
     }
@@ -258,6 +304,8 @@ mod tests {
     use crate::fixtures::{RUN, run, subtask};
     use serde_json::json;
 
+    const TODAY: Date = jiff::civil::date(2030, 1, 1);
+
     fn tokens(tokens: u64) -> Amount {
         Amount { tokens, micros: 0 }
     }
@@ -275,6 +323,7 @@ mod tests {
     ) -> Result<Admitted, ModelFailure> {
         ledger.enter(Entry {
             run,
+            today: TODAY,
             subtask,
             told,
             recorded: recorded.of_run(RUN),
@@ -342,6 +391,32 @@ mod tests {
         let none = Recorded::default();
         assert!(enter(&ledger, &run, "a", tokens(DEFAULT_TOKENS - 1), &none).is_ok());
         assert!(enter(&ledger, &run, "a", tokens(DEFAULT_TOKENS), &none).is_err());
+    }
+
+    #[test]
+    fn a_namespace_has_so_many_tokens_a_day() {
+        let ledger = Arc::new(Ledger::new(Some(100)));
+        let run = run(|_| ());
+        let enter = |today| {
+            ledger.enter(Entry {
+                run: &run,
+                today,
+                subtask: "a",
+                told: Amount::default(),
+                recorded: HashMap::new(),
+                asks: 0,
+            })
+        };
+        enter(TODAY).unwrap().used(tokens(99));
+        enter(TODAY).unwrap().used(tokens(1));
+        let refused = enter(TODAY).unwrap_err();
+        assert_eq!(refused.code, ModelFailureCode::BudgetExceeded);
+        assert!(
+            refused.message.contains("100 of 100 tokens today"),
+            "{}",
+            refused.message
+        );
+        assert!(enter(TODAY.tomorrow().unwrap()).is_ok());
     }
 
     #[test]

@@ -64,11 +64,12 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    pub(crate) fn new(patience: Patience) -> Self {
+    /// `daily` is how many tokens a namespace may use a day.
+    pub(crate) fn new(patience: Patience, daily: Option<u64>) -> Self {
         Self {
             clients: http::Clients::default(),
             patience,
-            ledger: Arc::default(),
+            ledger: Arc::new(Ledger::new(daily)),
             room: Arc::new(Semaphore::new(limits::REQUESTS / ROOM_UNIT)),
             quirks: Mutex::default(),
             suspects: Mutex::default(),

@@ -1,5 +1,6 @@
 //! Calls from the choice of the Model to the answer, over loopback, with endpoints that answer well and badly.
 
+use super::Models;
 use super::ask::{Asked, Caller, ask};
 use super::limits::Patience;
 use super::texts::Texts;
@@ -35,7 +36,7 @@ fn hasty() -> Patience {
 }
 
 fn gateway(api: &Api) -> Arc<Gateway> {
-    Gateway::with_patience(api.client(), Metrics::new().unwrap(), hasty())
+    Gateway::new(api.client(), Metrics::new().unwrap(), Models::new(hasty(), None))
 }
 
 fn model(name: &str, endpoint: &str, change: impl FnOnce(&mut Value)) -> Model {
