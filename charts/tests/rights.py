@@ -12,6 +12,7 @@ OPERATOR_NEEDS = [
     (None, GROUP, "threads", None, "get list watch create patch delete"),
     (None, GROUP, "skills", None, "list watch"),
     (None, GROUP, "sandboxpools", None, "list watch"),
+    (None, GROUP, "models", None, "list watch"),
     (None, GROUP, "agentruns/status", None, "patch"),
     (None, GROUP, "subtasks/status", None, "patch"),
     (None, GROUP, "threads/status", None, "patch"),
@@ -38,7 +39,7 @@ OPERATOR_NEEDS = [
     ("default", "discovery.k8s.io", "endpointslices", None, "list"),
 ]
 GATEWAY_NEEDS = [
-    (None, GROUP, "subtasks", None, "get list watch"),
+    (None, GROUP, "subtasks", None, "get list watch create"),
     (None, GROUP, "subtasks/status", None, "patch"),
     (None, GROUP, "skills/status", None, "patch"),
     (None, GROUP, "models/status", None, "patch"),

@@ -1,7 +1,7 @@
 //! The channel over loopback TLS, with a scripted runtime on the other side.
 
 use crate::auth::{AuthError, PodIdentity, Reviewer};
-use crate::fixtures::{Answer, Api, GET_TASK, PATCH_TASK, POD, TASK, run, sha, subtask};
+use crate::fixtures::{Answer, Api, GET_TASK, PATCH_TASK, POD, RUN, TASK, run, sha, subtask};
 use crate::gateway::Gateway;
 use crate::{server, tls};
 use agentrun_protocol::Blob;
@@ -696,4 +696,75 @@ async fn a_call_that_is_given_up_gets_no_answer_and_frees_its_place() {
     runtime.say(&ToGateway::ModelCancel { id: id(1), call: 1 }).await;
     runtime.ask(1, 2, &conversation("second"), MAX_BLOB).await;
     assert_eq!(runtime.answer().await.1, 2);
+}
+
+const POST_TASK: &str = "POST /apis/agentrun.dev/v1alpha1/namespaces/team-a/subtasks";
+
+fn lead() -> agentrun_api::SubTask {
+    subtask(|o| {
+        o["metadata"]["name"] = json!(agentrun_core::names::subtask_name(
+            "run-1", "lead", RUN, None, None
+        ));
+        o["spec"]["command"] = json!(null);
+        o["spec"]["agent"] = json!({"prompt": "Count."});
+        o["spec"]["role"] = json!("Lead");
+        o["spec"]["task"] = json!("lead");
+    })
+}
+
+fn model() -> agentrun_api::Model {
+    let object = json!({
+        "apiVersion": "agentrun.dev/v1alpha1", "kind": "Model", "metadata": {"name": "m", "namespace": "team-a", "uid": "m"},
+        "spec": {"endpoint": "http://models/v1", "model": "m", "default": true},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+#[tokio::test]
+async fn what_an_agent_delegates_is_made_and_its_end_is_told() {
+    let api = Api::default().on(POST_TASK, [Answer::ok(&lead())]);
+    let server = Server::start(&api).await;
+    server.gateway.change(|board| {
+        board.put_model(model());
+        board.put_run(run(|_| ()));
+        board.put_subtask(lead())
+    });
+    let mut runtime = server.runtime().await;
+    assert!(matches!(
+        runtime.assigned().await.work,
+        agentrun_protocol::work::Work::Agent(_)
+    ));
+    let ask = json!({"turn": 1, "call": 0, "agent": "bash", "description": "", "prompt": "Do it."});
+    let ask: agentrun_protocol::agent::Delegation = serde_json::from_value(ask).unwrap();
+    let delegate = ToGateway::Delegate {
+        id: id(1),
+        delegations: vec![ask.clone()],
+    };
+    runtime.say(&delegate).await;
+    let ToRuntime::Delegated { at, delegation, .. } = runtime.hear().await else {
+        panic!()
+    };
+    assert_eq!(at, ask.at);
+    let agentrun_protocol::agent::DelegationState::Created { name } = delegation else {
+        panic!("{delegation:?}")
+    };
+    server.gateway.change(|board| {
+        board.put_subtask(subtask(|o| {
+            o["metadata"]["name"] = json!(name);
+            o["metadata"]["uid"] = json!("child");
+            o["spec"]["command"] = json!(null);
+            o["spec"]["agent"] = json!({"prompt": "Do it."});
+            o["spec"]["role"] = json!("Delegate");
+            o["spec"]["parentRef"] = json!({"name": "lead", "uid": TASK});
+            o["status"] = json!({"outcome": "Success", "reason": "Completed", "output": {"text": "done"}});
+        }))
+    });
+    let ToRuntime::Delegated { delegation, .. } = runtime.hear().await else {
+        panic!()
+    };
+    let agentrun_protocol::agent::DelegationState::Ended(end) = delegation else {
+        panic!("{delegation:?}")
+    };
+    assert_eq!((end.name, end.output), (name, Some(json!({"text": "done"}))));
+    assert_eq!(api.seen().len(), 1, "one write and no read");
 }

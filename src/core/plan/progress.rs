@@ -49,10 +49,11 @@ pub fn fill(
     isolation(status, children, generation, now);
 }
 
-/// The worst that the criteria of any sub-task say stands for the run; nothing where none has been checked.
+/// The worst that the criteria of any sub-task of the plan say stands for the run; nothing where none has been checked.
+/// What delegates deliver is judged, and repaired, by those who asked for it.
 fn verdict(children: &[&SubTask]) -> Option<String> {
-    let checked = children
-        .iter()
+    let planned = children.iter().filter(|child| !is_delegate(child));
+    let checked = planned
         .filter_map(|child| child.status.as_ref())
         .filter(|status| !status.acceptance.is_empty());
     let standings = checked.map(|status| acceptance::standing(&status.acceptance));

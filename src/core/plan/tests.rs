@@ -590,6 +590,58 @@ fn a_run_ends_only_when_every_delegate_is_accounted_for() {
 }
 
 #[test]
+fn what_agents_delegated_and_used_is_counted_in_the_status() {
+    let mut world = World::new(json!({"goal": "x"}));
+    world.round();
+    delegate(&mut world, "d1");
+    delegate(&mut world, "d2");
+    world.end("bash", Outcome::Error);
+    let refused = world
+        .children
+        .iter_mut()
+        .find(|child| child.status.is_none() && child.spec.task == "bash");
+    finish(
+        refused.unwrap(),
+        Outcome::Skipped,
+        SubTaskReason::QuotaExceeded,
+        None,
+    );
+    world.end("lead", Outcome::Success);
+    let mut use_up = |name: &str, usage: Value| {
+        let named = |child: &&mut SubTask| child.metadata.uid.as_deref() == Some(name);
+        let child = world.children.iter_mut().find(named).unwrap();
+        let status = child.status.as_mut().unwrap();
+        status.usage = Some(serde_json::from_value(usage).unwrap());
+        status.acceptance = vec![agentrun_api::Verdict::default()];
+    };
+    use_up("d1", json!({"tokens": 10, "cost": "0.25"}));
+    use_up(
+        "lead-uid",
+        json!({"tokens": 30, "tokensByRole": {"lead": 25, "summarizer": 5}, "cost": "1"}),
+    );
+    world.children[0].status.as_mut().unwrap().acceptance.clear();
+    let children: Vec<_> = world.children.iter().collect();
+    let mut status = agentrun_api::AgentRunStatus::default();
+    let now = "2030-01-01T00:00:00Z".parse().unwrap();
+    super::progress::fill(&mut status, &world.spec, &children, &world.plan(), None, now);
+    assert_eq!(status.done.as_deref(), Some("3/3"));
+    let counts = status.counts.unwrap();
+    assert_eq!((counts.succeeded, counts.failed, counts.skipped), (1, 1, 1));
+    let delegation = status.delegation.unwrap();
+    assert_eq!((delegation.used, delegation.refused), (1, 1));
+    let usage = status.usage.unwrap();
+    assert_eq!(usage.cost.as_deref(), Some("1.25"));
+    assert_eq!(
+        json!(usage.tokens),
+        json!({"executor": 10, "lead": 25, "summarizer": 5})
+    );
+    assert_eq!(
+        status.verdict, None,
+        "a delegate's criteria are its parent's to judge"
+    );
+}
+
+#[test]
 fn a_delegate_named_like_a_task_is_not_taken_for_it() {
     let mut world = World::new(json!({"goal": "x", "tasks": [command("bash", json!([]))]}));
     world.round();

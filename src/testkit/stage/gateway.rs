@@ -3,6 +3,7 @@
 use super::Script;
 use super::kubelet::is_running;
 use crate::cluster::Namespace;
+use agentrun_api::names::labels;
 use agentrun_api::{AgentRun, Attempt, Outcome, SubTask, SubTaskPhase, SubTaskReason};
 use agentrun_core::acceptance;
 use agentrun_core::plan::rerun;
@@ -153,7 +154,7 @@ async fn serve(
     }
 }
 
-/// The real gateway's rule: what was cancelled or is being deleted ends as cancelled.
+/// The real gateway's rule: what was cancelled, is stopped by its run, or is being deleted ends as cancelled.
 fn is_stopped(subtask: &SubTask, run: Option<&AgentRun>) -> bool {
     let cancelled = |run: &AgentRun| {
         run.metadata.deletion_timestamp.is_some()
@@ -162,7 +163,8 @@ fn is_stopped(subtask: &SubTask, run: Option<&AgentRun>) -> bool {
                 .as_ref()
                 .is_some_and(|status| status.cancel_requested_at.is_some())
     };
-    subtask.metadata.deletion_timestamp.is_some() || run.is_none_or(cancelled)
+    let marked = subtask.annotations().contains_key(labels::STOP);
+    subtask.metadata.deletion_timestamp.is_some() || marked || run.is_none_or(cancelled)
 }
 
 fn patch(subtask: &SubTask, place: usize, attempts: &[Attempt], ending: &Ending, stopped: bool) -> Value {
