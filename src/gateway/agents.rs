@@ -125,7 +125,7 @@ fn card(skill: &Skill) -> SkillCard {
         name: skill.name_any(),
         description: status.description.unwrap_or_default(),
         triggers: status.triggers,
-        allowed_tools: status.allowed_tools.as_deref().map(tools::allowed),
+        allowed_tools: status.allowed_tools,
     }
 }
 

@@ -48,12 +48,6 @@ pub fn parse(name: &str) -> Result<&'static str, UnknownTool> {
     })
 }
 
-/// The tools that a skill allows, by their own names. What this version does not have is left out.
-pub fn allowed(names: &[String]) -> Vec<String> {
-    let known = names.iter().filter_map(|name| parse(&name.to_lowercase()).ok());
-    known.map(str::to_owned).collect()
-}
-
 /// Whether an agent is given the tool to delegate where depth allows: a lead or delegate unless its list of tools leaves
 /// it out, an agent of the plan only if its list has it.
 pub fn asks_to_delegate(role: SubTaskRole, tools: Option<&[String]>) -> bool {

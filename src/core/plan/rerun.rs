@@ -127,8 +127,11 @@ pub(super) fn subtask_spec(parent: &SubTask, criterion: usize) -> SubTaskSpec {
             ..sandbox
         }),
         resources: resources(spec),
-        // The run's own check has little time, since it only looks at files.
-        timeout: spec.timeout.clone().filter(|_| spec.task != acceptance::TASK),
+        // The run's own check has little time, since it only looks at files, and an agent has much, since it thinks.
+        timeout: spec
+            .timeout
+            .clone()
+            .filter(|_| spec.task != acceptance::TASK && spec.agent.is_none()),
         ..SubTaskSpec::default()
     }
 }
