@@ -61,6 +61,7 @@ alone: ## Every crate builds without the others' features
 
 generate: ## Make the generated files anew
 	UPDATE_CRDS=1 cargo test --quiet --package agentrun-api
+	UPDATE_OPENAPI=1 cargo test --quiet --package agentrun-gateway --lib openapi
 	charts/sync
 	PATH="$(CLUSTER_CACHE)/bin:$$PATH" deploy/sync
 	deploy/examples/generate

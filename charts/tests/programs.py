@@ -68,7 +68,7 @@ def check_running(binary):
 @contextlib.contextmanager
 def running(binary, part, folder):
     """One of the programs, with the token of its account; gives its log."""
-    ports = [f"127.0.0.1:{port}" for port in range(19090, 19094)]
+    ports = [f"127.0.0.1:{port}" for port in range(19090, 19095)]
     settings = {
         "NAMESPACE": SYSTEM,
         "POD_NAME": "charts-test",
@@ -78,7 +78,7 @@ def running(binary, part, folder):
         "DEFAULT_IMAGE": "agentrun-python:0",
         "TLS_DIR": folder,
         "DRAIN_TIMEOUT": "1",
-    } | dict(zip(("LISTEN", "OPS_ADDRESS", "CHANNEL_ADDRESS", "CANARY_ADDRESS"), ports, strict=True))
+    } | dict(zip(("LISTEN", "OPS_ADDRESS", "CHANNEL_ADDRESS", "CANARY_ADDRESS", "API_ADDRESS"), ports, strict=True))
     environment = os.environ | {f"AGENTRUN_{name}": value for name, value in settings.items()}
     environment["KUBECONFIG"] = config_for(part, folder)
     with open(f"{folder}/{part}.log", "w+", encoding="utf-8") as log:

@@ -43,12 +43,18 @@ GATEWAY_NEEDS = [
     (None, GROUP, "subtasks/status", None, "patch"),
     (None, GROUP, "skills/status", None, "patch"),
     (None, GROUP, "models/status", None, "patch"),
-    (None, GROUP, "agentruns", None, "list watch"),
+    (None, GROUP, "agentruns", None, "create get list watch patch"),
     (None, GROUP, "models", None, "list watch"),
     (None, GROUP, "skills", None, "list watch"),
     (None, GROUP, "sandboxpools", None, "list watch"),
     (None, "", "configmaps", None, "get"),
     (None, "authentication.k8s.io", "tokenreviews", None, "create"),
+    (None, "authorization.k8s.io", "subjectaccessreviews", None, "create"),
+]
+# What the gateway does for callers of the public API, and may not without it.
+API_NEEDS = [
+    (TENANT, GROUP, "agentruns", None, "create get patch"),
+    (None, "authorization.k8s.io", "subjectaccessreviews", None, "create"),
 ]
 # What would let a stolen token take the cluster, read secrets at large, or destroy what is not ours.
 NOBODY_MAY = [
@@ -74,7 +80,7 @@ NOBODY_MAY = [
     (TENANT, "batch", "jobs", None, "create"),
     (TENANT, "coordination.k8s.io", "leases", None, "get create update delete"),
     ("kube-system", "coordination.k8s.io", "leases", None, "get create update delete"),
-    (TENANT, GROUP, "agentruns", None, "create update deletecollection"),
+    (TENANT, GROUP, "agentruns", None, "update deletecollection"),
     (TENANT, GROUP, "subtasks", None, "update delete deletecollection"),
     (TENANT, GROUP, "skills", None, "create update patch delete"),
     (TENANT, GROUP, "sandboxpools", None, "create update delete"),
@@ -99,7 +105,7 @@ GATEWAY_MAY_NOT = [
     (TENANT, "networking.k8s.io", "networkpolicies", None, "create patch delete"),
     (SYSTEM, "coordination.k8s.io", "leases", None, "get create update"),
     (TENANT, GROUP, "subtasks", None, "create patch"),
-    (TENANT, GROUP, "agentruns", None, "patch delete"),
+    (TENANT, GROUP, "agentruns", None, "delete"),
     (TENANT, GROUP, "agentruns/status", None, "patch"),
     (TENANT, GROUP, "threads", None, "list patch"),
 ]
@@ -108,12 +114,14 @@ GATEWAY_MAY_NOT = [
 def check_rights():
     operator, gateway = ACCOUNT % (SYSTEM, "operator"), ACCOUNT % (SYSTEM, "gateway")
     may("the operator may do all that it does", operator, OPERATOR_NEEDS)
-    may_not("the operator may do nothing dangerous", operator, NOBODY_MAY)
+    may_not("the operator may do nothing dangerous", operator, [*NOBODY_MAY, (TENANT, GROUP, "agentruns", None, "create")])
     may("the gateway may do all that it does", gateway, GATEWAY_NEEDS)
     may_not("the gateway may do nothing dangerous", gateway, NOBODY_MAY + GATEWAY_MAY_NOT)
     everything = [(TENANT, "*", "*", None, "*"), (None, "*", "*", None, "*"), (None, GROUP, "subtasks", None, "get list")]
     may_not("the sandboxes' account may do nothing", f"system:serviceaccount:{TENANT}:agentrun-sandbox", everything)
     may("the operator may see whether a Secret exists", operator, [(TENANT, "", "secrets", "any", "get")])
+    helm("upgrade", "agentrun", CHARTS / "agentrun", "--set", "api.enabled=false")
+    may_not("without the public API the gateway may make and change no run", gateway, API_NEEDS)
     narrow = ("--set", "secretAccess.everywhere=false", "--set", f"secretAccess.namespaces={{{TENANT}}}")
     helm("upgrade", "agentrun", CHARTS / "agentrun", *narrow)
     may("secretAccess.namespaces opens those", operator, [(TENANT, "", "secrets", "any", "get")])

@@ -21,7 +21,7 @@ def check_values():
         problems = compare(schema, default_values(chart), schema)
         check(f"{chart}: every value has a default and a description", "; ".join(problems))
     bad = ["operator.replica=2", "gateway.resources.limits.memoryy=1Gi", "executorInjection=magic", "sandboxUid=0"]
-    for value in [*bad, "egressDeny={10.0.0.0}", "unknown=1", "image=two words"]:
+    for value in [*bad, "egressDeny={10.0.0.0}", "unknown=1", "image=two words", "api.service.type=ExternalName", "api.namespace=Team"]:
         done = call("helm", "template", str(CHARTS / "agentrun"), *images("agentrun"), "--set", value)
         check(f"{value} is refused", "" if "specifications of the schema" in done.stderr else done.stderr or "it is not")
     done = call("helm", "template", str(CHARTS / "agentrun"))

@@ -188,6 +188,15 @@ impl Board {
         self.skills.values().find(known).cloned()
     }
 
+    /// The skills of a namespace.
+    pub(crate) fn skills_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Skill>> {
+        let its = self
+            .skills
+            .iter()
+            .filter(move |(name, _)| name.namespace == namespace);
+        its.map(|(_, skill)| skill)
+    }
+
     /// Forgets a skill.
     pub(crate) fn remove_skill(&mut self, name: &Name) -> Touched {
         self.skills.remove(name);

@@ -1,5 +1,6 @@
 //! The state that all streams share.
 
+use crate::api::Sightings;
 use crate::board::{Board, Touched};
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -15,6 +16,8 @@ use tokio_util::task::TaskTracker;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     board: RwLock<Board>,
+    /// Who wants to know of what the watches see.
+    pub(crate) sightings: Sightings,
     /// Who is connected.
     pub(crate) streams: Arc<Streams>,
     /// Reads and writes of the Kubernetes API.
@@ -37,6 +40,7 @@ impl Gateway {
     pub(crate) fn new(client: kube::Client, metrics: Metrics, models: Models) -> Arc<Self> {
         Arc::new(Self {
             board: RwLock::default(),
+            sightings: Sightings::default(),
             streams: Arc::default(),
             objects: Objects::new(client, metrics.clone()),
             skills: SkillFolders::default(),

@@ -4,9 +4,11 @@
 //! [`board`] of what every Pod is to work on and wake the streams that an event is about. A stream compares the board
 //! with what its runtime was told: it assigns ([`prepare`], [`assignment`]), cancels, serves contents by digest
 //! ([`contents`]), asks models ([`models`]), makes what an agent delegates ([`delegation`]) and stores ends ([`ends`]).
-//! Nothing is kept here that is not also in an object or in the runtime, so a restart loses nothing.
+//! Nothing is kept here that is not also in an object or in the runtime, so a restart loses nothing. The public HTTP API
+//! is [`api`].
 
 mod agents;
+mod api;
 mod assignment;
 mod auth;
 mod backoff;
@@ -44,6 +46,7 @@ mod channel_tests;
 #[cfg(test)]
 mod runtime_tests;
 
+pub use api::ApiSettings;
 pub use error::{CertificateError, GatewayError};
 pub use settings::Settings;
 
@@ -68,7 +71,8 @@ pub async fn run(settings: Settings, shutdown: impl Future<Output = ()> + Send) 
     run_with(client, settings, shutdown).await
 }
 
-async fn run_with(
+/// Runs a gateway until `shutdown` completes, with a client of the caller's.
+pub async fn run_with(
     client: kube::Client,
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send,
@@ -90,6 +94,9 @@ async fn run_with(
         Arc::clone(&gateway),
     ));
     background.spawn(models::look_after(Arc::clone(&gateway)));
+    if let Some(public) = api::open(settings.api, client.clone(), Arc::clone(&gateway)).await? {
+        gateway.tasks.spawn(public);
+    }
     tokio::pin!(shutdown);
     let certificate = tokio::select! {
         certificate = Certificate::wait_for(settings.tls_dir) => certificate,

@@ -85,6 +85,11 @@ impl Metrics {
         })
     }
 
+    /// Where a part of the gateway registers what it counts.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// Everything in Prometheus' text format.
     pub(crate) fn text(&self) -> Result<String, prometheus::Error> {
         TextEncoder::new().encode_to_string(&self.registry.gather())

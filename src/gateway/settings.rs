@@ -27,6 +27,9 @@ pub struct Settings {
     /// gateway has seen since its start. Without it there are the runs' own limits alone.
     #[arg(long, env = "AGENTRUN_DAILY_TOKENS")]
     pub daily_tokens: Option<u64>,
+    /// The public API.
+    #[command(flatten)]
+    pub api: crate::ApiSettings,
 }
 
 const fn everywhere(port: u16) -> SocketAddr {

@@ -1,5 +1,6 @@
 //! Follows one kind of object and brings what it sees to the board.
 
+use crate::api::Sightings;
 use crate::board::{Board, Name, Touched};
 use crate::gateway::Gateway;
 use crate::health::Watch;
@@ -20,6 +21,12 @@ pub(crate) trait Followed:
 {
     /// Which watch this is.
     const WATCH: Watch;
+    /// Tells those who wait for this object of it.
+    fn tell(&self, _: &Sightings) {}
+    /// Tells those who wait for this object that it is gone.
+    fn tell_removed(_: &ObjectMeta, _: &Sightings) {}
+    /// Tells those who wait for objects of this kind that the watch began anew.
+    fn tell_begun_anew(_: &Sightings) {}
     /// Takes an object.
     fn put(self, board: &mut Board) -> Touched;
     /// Forgets the object with this metadata.
@@ -30,6 +37,9 @@ pub(crate) trait Followed:
 
 impl Followed for SubTask {
     const WATCH: Watch = Watch::SubTasks;
+    fn tell(&self, sightings: &Sightings) {
+        sightings.subtask(self);
+    }
     fn put(self, board: &mut Board) -> Touched {
         board.put_subtask(self)
     }
@@ -43,6 +53,15 @@ impl Followed for SubTask {
 
 impl Followed for AgentRun {
     const WATCH: Watch = Watch::AgentRuns;
+    fn tell(&self, sightings: &Sightings) {
+        sightings.run(self);
+    }
+    fn tell_removed(metadata: &ObjectMeta, sightings: &Sightings) {
+        sightings.deleted(&name(metadata), metadata.uid.as_deref().unwrap_or_default());
+    }
+    fn tell_begun_anew(sightings: &Sightings) {
+        sightings.begun_anew();
+    }
     fn put(self, board: &mut Board) -> Touched {
         board.put_run(self)
     }
@@ -144,10 +163,14 @@ fn take<K: Followed>(
         watcher::Event::InitDone => {
             let seen = std::mem::take(seen);
             gateway.change(|board| K::retain(&seen, board));
+            K::tell_begun_anew(&gateway.sightings);
             gateway.health.watch_synced(K::WATCH);
         }
         watcher::Event::Apply(object) => put(object, gateway),
-        watcher::Event::Delete(object) => gateway.change(|board| K::remove(metadata(&object), board)),
+        watcher::Event::Delete(object) => {
+            K::tell_removed(metadata(&object), &gateway.sightings);
+            gateway.change(|board| K::remove(metadata(&object), board));
+        }
     }
 }
 
@@ -161,7 +184,10 @@ fn metadata<K: Followed>(object: &DeserializeGuard<K>) -> &ObjectMeta {
 /// An object that this version cannot read is told and left as it was last seen.
 fn put<K: Followed>(object: DeserializeGuard<K>, gateway: &Gateway) {
     match object.0 {
-        Ok(object) => gateway.change(|board| object.put(board)),
+        Ok(object) => {
+            object.tell(&gateway.sightings);
+            gateway.change(|board| object.put(board));
+        }
         Err(invalid) => {
             let name = invalid.metadata.name.clone().unwrap_or_default();
             let error = &invalid.error;

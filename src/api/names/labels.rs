@@ -36,6 +36,10 @@ pub const OPERATOR: &str = "agentrun-operator";
 /// Field manager of the gateway.
 pub const GATEWAY: &str = "agentrun-gateway";
 
+/// Annotation on an AgentRun that was made over the public API: who asked for it.
+pub const REQUESTED_BY: &str = "agentrun.dev/requested-by";
+/// Annotation on an AgentRun that was made over the public API: digest of the request, by which a repeat is known.
+pub const REQUEST_DIGEST: &str = "agentrun.dev/request-digest";
 /// Annotation on a SubTask that was decided when it was made: JSON of outcome, reason and message. No Pod is
 /// made for it.
 pub const DECIDED: &str = "agentrun.dev/decided";
