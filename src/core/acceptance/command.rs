@@ -168,15 +168,19 @@ fn is_long(word: &str) -> bool {
 
 /// The words of a script's last command, if everything before it is silent and must have worked.
 fn last_command(script: &str) -> Option<Vec<String>> {
-    let script = script.trim();
+    let script = script.trim_matches(|end| end == '\n' || is_blank(end));
     let mut steps: Vec<&str> = script
         .split('\n')
         .flat_map(|line| line.split("&&"))
-        .map(str::trim)
+        .map(|step| step.trim_matches(is_blank))
         .filter(|step| !step.is_empty())
         .collect();
     let last = steps.pop()?;
-    let last = last.strip_suffix("2>&1").unwrap_or(last);
+    // `pytest2>&1` runs a program of that name with a 2.
+    let joined = last
+        .strip_suffix("2>&1")
+        .filter(|words| words.ends_with(is_blank));
+    let last = joined.unwrap_or(last);
     let chained = script.contains("&&") && !script.contains('\n');
     let mut errexit = false;
     for step in steps {
@@ -189,6 +193,11 @@ fn last_command(script: &str) -> Option<Vec<String>> {
         }
     }
     words(last)
+}
+
+/// What a shell leaves out between words; all other white space belongs to the word beside it.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t')
 }
 
 /// Whether `set` with these options makes a failing step end the script, and does nothing that would be seen: `+e` takes

@@ -639,6 +639,17 @@ fn only_what_was_run_as_it_is_written_counts() {
         ("pytest", &["sh", "-c", "set -e -\ncd app\npytest"]),
         ("pytest", &["sh", "-c", "set -ex\ncd app\npytest"]),
         ("pytest", &["sh", "-c", "set -u\ncd app\npytest"]),
+        // What is no blank to a shell is part of a word: these run other programs.
+        ("python3 -m pytest", &["sh", "-c", "python3 -m pytest2>&1"]),
+        (
+            "python3 -m pytest",
+            &["sh", "-c", "cd app && python3 -m pytest\r"],
+        ),
+        ("python3 -m pytest", &["sh", "-c", "python3 -m pytest\u{c}"]),
+        (
+            "python3 -m pytest",
+            &["sh", "-c", "\u{a0}python3 -m pytest\u{a0}\n"],
+        ),
         ("pytest", &["sh", "-c", "PATH=. && pytest"]),
         ("pytest", &["sh", "-c", "pytest $ARGS"]),
         ("pytest", &["sh", "pytest"]),
