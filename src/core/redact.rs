@@ -1,17 +1,24 @@
 //! Keeps the values of Secrets out of what is written down.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What stands in place of a secret.
 pub const BLOT: &[u8] = b"***";
 /// Shorter values are not looked for: blotting them out would garble a text without hiding anything.
 pub const MIN_LENGTH: usize = 6;
 
-/// Values to blot out: each as it is, as a JSON string writes it, and line by line.
+/// Values to blot out: each as it is, as a JSON string writes it, and line by line. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Secrets {
-    /// Longest first, so that of two values that begin alike the longer one is found.
-    needles: Vec<Vec<u8>>,
+pub struct Secrets(Arc<Needles>);
+
+/// What is looked for. User code writes what is searched, and a certificate alone has hundreds of lines: what a byte
+/// costs must not grow with their number.
+#[derive(Debug, Default)]
+struct Needles {
+    sorted: Vec<Vec<u8>>,
+    /// For each of `sorted`, which other one is the longest that it begins with.
+    shorter: Vec<Option<usize>>,
     /// Bytes that a secret begins with.
     begins: BTreeSet<u8>,
 }
@@ -34,15 +41,12 @@ impl Secrets {
             }
         }
         needles.retain(|needle| needle.len() >= MIN_LENGTH);
-        needles.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        needles.dedup();
-        let begins = needles.iter().map(|needle| needle[0]).collect();
-        Self { needles, begins }
+        Self(Arc::new(Needles::new(needles)))
     }
 
     /// There is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.needles.is_empty()
+        self.0.sorted.is_empty()
     }
 
     /// `text` without secrets. A secret that `text` ends within, or that is cut by an ellipsis, is hidden too, as far as
@@ -70,19 +74,55 @@ impl Secrets {
             covered: 0,
         }
     }
+}
 
-    /// The longest secret that stands at the start of `bytes`.
-    fn at(&self, bytes: &[u8]) -> Option<usize> {
-        let needle = self.needles.iter().find(|needle| bytes.starts_with(needle))?;
-        Some(needle.len())
+impl Needles {
+    fn new(mut sorted: Vec<Vec<u8>>) -> Self {
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut needles = Needles {
+            begins: sorted.iter().map(|needle| needle[0]).collect(),
+            shorter: Vec::with_capacity(sorted.len()),
+            sorted,
+        };
+        for number in 0..needles.sorted.len() {
+            let shorter = needles.begin_of(&needles.sorted[number], number);
+            needles.shorter.push(shorter);
+        }
+        needles
     }
 
-    /// Whether a secret may begin at the start of `bytes` and go on behind its end.
-    fn may_begin(&self, bytes: &[u8]) -> bool {
-        self.needles
-            .iter()
-            .any(|needle| needle.len() > bytes.len() && needle.starts_with(bytes))
+    /// The longest of the first `count` that `bytes` begins with. All that lies between one and `bytes` begins with it,
+    /// too: so does the last that is no greater than `bytes`.
+    fn begin_of(&self, bytes: &[u8], count: usize) -> Option<usize> {
+        let mut number = count.checked_sub(1)?;
+        while !bytes.starts_with(&self.sorted[number]) {
+            number = self.shorter[number]?;
+        }
+        Some(number)
     }
+
+    /// What stands at the start of `bytes`.
+    fn look(&self, bytes: &[u8]) -> Sight {
+        let count = self.sorted.partition_point(|needle| needle.as_slice() <= bytes);
+        // Those that begin with `bytes` come right after it.
+        let next = self.sorted.get(count);
+        Sight {
+            whole: self
+                .begin_of(bytes, count)
+                .map(|number| self.sorted[number].len()),
+            may_begin: next.is_some_and(|needle| needle.starts_with(bytes)),
+        }
+    }
+}
+
+/// What stands at some place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sight {
+    /// The length of the longest secret that stands there.
+    whole: Option<usize>,
+    /// A secret may begin there and go on behind the end.
+    may_begin: bool,
 }
 
 /// A stream in pieces, without secrets.
@@ -115,14 +155,14 @@ impl Stream {
         let mut clean = Vec::with_capacity(bytes.len());
         for (position, byte) in bytes.iter().enumerate() {
             let rest = &bytes[position..];
-            if self.secrets.begins.contains(byte) {
-                let may_go_on = self.secrets.may_begin(rest);
-                if may_go_on && !is_end {
+            if self.secrets.0.begins.contains(byte) {
+                let sight = self.secrets.0.look(rest);
+                if sight.may_begin && !is_end {
                     self.held = rest.to_vec();
                     break;
                 }
-                let cut = (may_go_on && rest.len() >= MIN_LENGTH).then_some(rest.len());
-                if let Some(length) = self.secrets.at(rest).max(cut) {
+                let cut = (sight.may_begin && rest.len() >= MIN_LENGTH).then_some(rest.len());
+                if let Some(length) = sight.whole.max(cut) {
                     if self.covered == 0 {
                         clean.extend_from_slice(BLOT);
                     }
@@ -177,6 +217,27 @@ mod tests {
     }
 
     #[test]
+    fn a_text_costs_no_more_for_many_secrets_than_for_few() {
+        let line = |value: usize, line: usize| {
+            let word = value * 1_000 + line;
+            format!("{:016x}{word:048x}\n", word.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        };
+        // As many as the executor tells, each a key with its certificates.
+        let values: Vec<String> = (0..48)
+            .map(|value| (0..250).map(|number| line(value, number)).collect())
+            .collect();
+        let secrets = Secrets::new(values.iter().map(String::as_bytes));
+        let mut text = "0123456789abcdef".repeat(32 * 1024);
+        text.push_str(&"\u{2026}".repeat(32 * 1024));
+        text.push_str(&values[47]);
+        let began = std::time::Instant::now();
+        let clean = secrets.blot(&text);
+        assert!(clean.ends_with("***\n"), "{}", &clean[clean.len() - 40..]);
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_secs(20), "took {took:?}");
+    }
+
+    #[test]
     fn values_that_are_too_short_are_not_looked_for() {
         assert!(secrets(&["", "a", "12345"]).is_empty());
         assert_eq!(secrets(&["1234"]).blot("1234"), "1234");
@@ -223,6 +284,21 @@ mod tests {
                 expected.replace_range(from..to, "***");
             }
             prop_assert_eq!(secrets(&values).blot(&text), expected);
+        }
+
+        #[test]
+        fn secrets_are_seen_where_they_stand_and_where_they_may_begin(
+            values in proptest::collection::vec("[ab]{6,9}", 0..12),
+            text in "[ab]{1,12}",
+        ) {
+            let secrets = Secrets::new(values.iter().map(String::as_bytes));
+            let standing = values.iter().filter(|value| text.starts_with(value.as_str()));
+            let longer = |value: &String| value.len() > text.len() && value.starts_with(&text);
+            let expected = Sight {
+                whole: standing.map(String::len).max(),
+                may_begin: values.iter().any(longer),
+            };
+            prop_assert_eq!(secrets.0.look(text.as_bytes()), expected);
         }
 
         #[test]
