@@ -145,6 +145,10 @@ const PERSONALITIES: [u64; 2] = [0, 0xffff_ffff];
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
 
+/// `F_SETLEASE` and `F_SETDELEG`: whoever opens a leased file, also the runtime and the next sub-task, waits for 45
+/// seconds or is turned away.
+const LEASES: [u64; 2] = [1024, 1040];
+
 /// The Landlock ABI from which it watches over cutting files short.
 const LANDLOCK_TRUNCATE: u32 = 3;
 
@@ -239,6 +243,11 @@ fn rules(internet: bool) -> Result<Rules, seccompiler::Error> {
         .map(|request| when(1, SeccompCmpOp::Eq, request))
         .collect();
     rules.insert(libc::SYS_ioctl, ioctls?);
+    let leases: Result<_, _> = LEASES
+        .into_iter()
+        .map(|command| when(1, SeccompCmpOp::Eq, command))
+        .collect();
+    rules.insert(libc::SYS_fcntl, leases?);
     Ok(rules)
 }
 

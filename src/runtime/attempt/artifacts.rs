@@ -3,7 +3,7 @@
 
 use crate::store::hash_of;
 use agentrun_protocol::result::ArtifactRef;
-use agentrun_sandbox::resolve::{Area, Links, Location, Roots};
+use agentrun_sandbox::resolve::{Area, Links, Location, ResolveError, Roots};
 use agentrun_sandbox::tools::media::{HEAD, media_type};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use serde_json::Value;
@@ -189,10 +189,11 @@ pub(super) fn changed(roots: &Roots, before: &Listing, until: Instant) -> io::Re
     artifacts.whole = end.is_continue();
     for path in first {
         match artifact(roots, &path, until) {
-            Ok(Some(artifact)) => artifacts.files.push(artifact),
-            Ok(None) => artifacts.left_out += 1,
-            // Gone or replaced since it was listed.
-            Err(error) => tracing::debug!(path, %error, "no artifact"),
+            Ok(artifact) => artifacts.files.extend(artifact),
+            Err(error) => {
+                tracing::debug!(path, %error, "no artifact");
+                artifacts.left_out += 1;
+            }
         }
     }
     Ok(artifacts)
@@ -205,16 +206,28 @@ fn fits(path: &str) -> bool {
     written.len() - quotes <= MAX_PATH
 }
 
+/// Describes a file; nothing when it is gone or was replaced since it was listed.
 fn artifact(roots: &Roots, path: &str, until: Instant) -> io::Result<Option<ArtifactRef>> {
+    let in_time = || Instant::now() < until;
+    // Opening alone may take long.
+    if !in_time() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
     let location = Location::in_area(Area::Outputs, path).map_err(io::Error::other)?;
-    let mut file = roots
-        .open_file(&location, Links::Refuse)
-        .map_err(io::Error::other)?;
+    let opened = roots.open_file(&location, Links::Refuse);
+    let is_gone = |error: &ResolveError| {
+        use ResolveError::{Leaves, Missing, WrongKind};
+        matches!(error, Missing { .. } | WrongKind { .. } | Leaves { .. })
+    };
+    if opened.as_ref().is_err_and(is_gone) {
+        return Ok(None);
+    }
+    let mut file = opened.map_err(io::Error::other)?;
     let mut head = Vec::with_capacity(HEAD);
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
     file.rewind()?;
-    let hashed = hash_of(file, || Instant::now() < until)?;
-    Ok(hashed.map(|(sha256, bytes)| ArtifactRef {
+    let (sha256, bytes) = hash_of(file, in_time)?.ok_or(io::ErrorKind::TimedOut)?;
+    Ok(Some(ArtifactRef {
         path: location.to_string(),
         bytes,
         sha256,

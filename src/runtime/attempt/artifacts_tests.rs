@@ -2,6 +2,8 @@ use super::*;
 use std::fs as std_fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn world() -> (tempfile::TempDir, PathBuf, Roots) {
     let folder = tempfile::tempdir().unwrap();
@@ -127,4 +129,65 @@ fn as_many_artifacts_with_as_long_paths_as_there_can_be_fit_one_frame() {
         "{}",
         frame.len()
     );
+}
+
+// Sub-tasks of one thread share this folder, and one may remove folders while another's are listed.
+#[test]
+fn folders_that_others_remove_meanwhile_cost_nothing_else() {
+    let (_folder, outputs, roots) = world();
+    std_fs::write(outputs.join("kept"), "x").unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let churn = outputs.join("churn");
+            while !over.load(Ordering::Relaxed) {
+                for number in 0..20 {
+                    std_fs::create_dir_all(churn.join(format!("{number}/inner"))).unwrap();
+                }
+                std_fs::remove_dir_all(&churn).unwrap();
+            }
+        });
+        let mut failures = Vec::new();
+        for _ in 0..300 {
+            failures.extend(list(&roots).err());
+            match changed(&roots, &Listing::default(), soon()) {
+                Ok(artifacts) => assert_eq!(paths(&artifacts), ["/mnt/user-data/outputs/kept"]),
+                Err(error) => failures.push(error),
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(
+            failures.is_empty(),
+            "{} failures, {:?}",
+            failures.len(),
+            failures.first()
+        );
+    });
+}
+
+// A lease that another sub-task holds keeps everybody else from opening the file.
+#[test]
+fn what_cannot_be_opened_is_counted_and_takes_no_more_than_the_time_that_there_is() {
+    let (_folder, outputs, roots) = world();
+    for name in ["a", "b", "c", "d"] {
+        std_fs::write(outputs.join(name), "x").unwrap();
+    }
+    let script = "import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); os.chdir(sys.argv[1]); \
+                  files = [os.open(name, os.O_RDWR) for name in os.listdir()]; \
+                  [fcntl.fcntl(file, 1024, fcntl.F_WRLCK) for file in files]; print('held', flush=True); input()";
+    let mut holder = Command::new("python3")
+        .args(["-c", script, outputs.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut held = [0; 5];
+    holder.stdout.as_mut().unwrap().read_exact(&mut held).unwrap();
+    let began = Instant::now();
+    let artifacts = changed(&roots, &Listing::default(), began + Duration::from_secs(1)).unwrap();
+    let took = began.elapsed();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!((paths(&artifacts).len(), artifacts.left_out), (0, 4));
+    assert!(took < Duration::from_secs(5), "took {took:?}");
 }
