@@ -254,7 +254,7 @@ pub enum Facts {
 pub struct BashRecord {
     /// The command line; its first [`MAX_RECORDED_COMMAND`] bytes.
     pub command: String,
-    /// Virtual path of the folder in which it started.
+    /// Virtual path of the folder in which it started, as it stands in a file that its command can write too.
     pub cwd: String,
     /// Exit code; absent when it did not exit by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

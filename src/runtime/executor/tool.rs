@@ -306,7 +306,10 @@ fn understand(tool: ToolName, stdout: &[u8], ended: &Ended) -> ToolOutput {
     };
     output.text.truncate(output.text.floor_char_boundary(MAX_TEXT));
     output.seen.truncate(1);
-    output.seen.retain(|Seen { path, .. }| path.len() <= MAX_PATH);
+    // As JSON writes it: with each call the session goes through a line that has a bound.
+    output
+        .seen
+        .retain(|Seen { path, .. }| serde_json::Value::from(path.as_str()).to_string().len() <= MAX_PATH);
     output
 }
 
@@ -375,4 +378,38 @@ async fn run(
 async fn end(call: &Call, grace: Duration) -> Result<Instant, Lost> {
     call.kill(grace).await?;
     Ok(Instant::now() + grace + LAST_WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentrun_protocol::tool::{Facts, MAX_SEEN};
+
+    #[test]
+    fn a_session_goes_through_a_line_whatever_the_files_are_called() {
+        let mut session = Session::guarded();
+        for number in 0..MAX_SEEN {
+            let answer = ToolOutput {
+                ok: true,
+                text: String::new(),
+                facts: Facts::Found {
+                    shown: 0,
+                    total: 0,
+                    more: false,
+                    paths: Vec::new(),
+                },
+                seen: vec![Seen {
+                    path: format!("/mnt/user-data/workspace/{}{number}", "\u{1}".repeat(4_000)),
+                    bytes: 1,
+                    modified_ns: 1,
+                    sha256: Some("0".repeat(64)),
+                }],
+            };
+            let stdout = serde_json::to_vec(&answer).unwrap();
+            let ended = Ended::without_work(1, ProcessEnd::Exited { code: 0 }, 0);
+            session.remember(understand(ToolName::ReadFile, &stdout, &ended).seen);
+        }
+        let line = serde_json::to_vec(&session).unwrap();
+        assert!(line.len() < 2 << 20, "{} bytes", line.len());
+    }
 }

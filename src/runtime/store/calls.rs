@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 /// The most bytes of all records of an attempt (32 MiB).
 const MAX_BYTES: u64 = 32 << 20;
-/// The longest line: two ends of an output and a command, each character escaped.
-const MAX_LINE: u64 = 256 * 1024;
+/// The longest line (512 KiB): two ends of an output and a command, each character escaped, or all files of one call
+/// of `present_files`.
+const MAX_LINE: u64 = 512 * 1024;
 
 /// Appends to the record of one attempt; clones append to the same.
 #[derive(Clone, Debug)]
@@ -130,5 +131,31 @@ mod tests {
             found,
             [(1, ToolName::Ls), (2, ToolName::Grep), (3, ToolName::Glob)]
         );
+    }
+
+    #[test]
+    fn the_longest_record_can_be_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let evidence = evidence(folder.path());
+        let log = CallLog::open(&evidence).unwrap();
+        let file = |number: usize| agentrun_protocol::result::ArtifactRef {
+            path: format!("/mnt/user-data/outputs/{}{number:03}", "d/".repeat(499)),
+            bytes: 1,
+            sha256: "0".repeat(64),
+            media_type: "text/plain".to_owned(),
+        };
+        let long = CallRecord {
+            effect: Effect::Presented {
+                files: (0..256).map(file).collect(),
+            },
+            ..record(ToolName::PresentFiles)
+        };
+        log.append(long.clone()).unwrap();
+        log.append(record(ToolName::Ls)).unwrap();
+        let found: Vec<_> = read(&evidence)
+            .unwrap()
+            .map(|call| (call.number, call.tool))
+            .collect();
+        assert_eq!(found, [(1, ToolName::PresentFiles), (2, ToolName::Ls)]);
     }
 }

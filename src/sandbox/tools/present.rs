@@ -13,6 +13,8 @@ use std::io::{self, Read as _};
 
 /// The most files of one call, as many as one attempt may have artifacts.
 const MAX_FILES: usize = 256;
+/// The longest path in bytes as JSON writes it, as it may be of an artifact.
+const MAX_PATH: usize = 1024;
 
 pub(super) fn run(arguments: &PresentFiles, roots: &Roots) -> Result<Answer> {
     let paths = &arguments.paths;
@@ -32,7 +34,8 @@ pub(super) fn run(arguments: &PresentFiles, roots: &Roots) -> Result<Answer> {
     }
     let mut text = String::from("presented:\n");
     for file in &files {
-        let _ = writeln!(text, "{} ({}, {} bytes)", file.path, file.media_type, file.bytes);
+        let path = super::names::shown(&file.path);
+        let _ = writeln!(text, "{path} ({}, {} bytes)", file.media_type, file.bytes);
     }
     Ok(Answer::new(text, Facts::Presented { files }))
 }
@@ -43,13 +46,20 @@ fn output(path: &str) -> Result<Location> {
     } else {
         Location::in_area(Area::Outputs, path)?
     };
-    if *location.area() == Area::Outputs {
-        Ok(location)
-    } else {
-        Err(ToolError::NotAnOutput {
-            path: location.to_string(),
-        })
+    let path = location.to_string();
+    if *location.area() != Area::Outputs {
+        return Err(ToolError::NotAnOutput { path });
     }
+    let quotes = 2;
+    let length = serde_json::Value::from(path).to_string().len() - quotes;
+    if length > MAX_PATH {
+        return Err(ToolError::Value {
+            name: "paths",
+            found: format!("a path of {length} bytes"),
+            allowed: format!("allowed are {MAX_PATH}; move the file to a shorter one"),
+        });
+    }
+    Ok(location)
 }
 
 fn artifact(roots: &Roots, location: Location) -> Result<ArtifactRef> {

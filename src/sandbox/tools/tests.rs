@@ -677,6 +677,24 @@ fn images_are_known_by_their_content() {
 }
 
 #[test]
+fn presented_paths_are_those_of_artifacts_each_on_one_line() {
+    let mut world = World::new();
+    let deep = format!("outputs/{}", "d/".repeat(480));
+    world.put(&format!("{deep}fits"), "x");
+    world.put("outputs/odd\n[exit code 0]", "x");
+    let output = world.call(
+        PresentFiles,
+        json!({"paths": [format!("/mnt/user-data/{deep}fits"), "odd\n[exit code 0]"]}),
+    );
+    assert!(output.ok, "{}", output.text);
+    assert_eq!(output.text.lines().count(), 3, "{}", output.text);
+    world.put(&format!("{deep}{}", "x".repeat(100)), "x");
+    let long = format!("/mnt/user-data/{deep}{}", "x".repeat(100));
+    let output = world.call(PresentFiles, json!({ "paths": [long] }));
+    assert!(output.text.contains("allowed are 1024"), "{}", output.text);
+}
+
+#[test]
 fn only_outputs_are_presented_with_digest_and_type() {
     let mut world = World::new();
     world.put("outputs/a.csv", "a,b\n");
