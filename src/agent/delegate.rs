@@ -146,8 +146,6 @@ pub(crate) struct Long {
     /// Lines before the result.
     head: String,
     text: String,
-    /// Lines after it.
-    rest: String,
     name: String,
 }
 
@@ -179,8 +177,8 @@ impl Long {
         };
         let length = self.text.chars().count();
         Reply::told(format!(
-            "{}result, {how}; the whole of about {length} characters is {SCHEME}{} (read_file reads it):\n{short}\n{}",
-            self.head, self.name, self.rest
+            "{}result, {how}; the whole of about {length} characters is {SCHEME}{} (read_file reads it):\n{short}\n",
+            self.head, self.name
         ))
     }
 }
@@ -210,9 +208,11 @@ fn ended(state: &mut State, end: &DelegateEnd, stored: Option<&str>) -> Stage {
     }
     head.push('\n');
     if !end.message.is_empty() {
-        let _ = writeln!(head, "{}", shorten(&clean(&end.message), MAX_RESULT));
+        let _ = writeln!(head, "{}", one_line(&end.message, MAX_RESULT));
     }
-    let rest = artifacts(end) + &criteria(&end.acceptance);
+    // What was checked comes before what the delegate says: its words cannot pose as a verdict.
+    head.push_str(&criteria(&end.acceptance));
+    head.push_str(&artifacts(end));
     let text = match (&end.output, stored) {
         (Some(output), _) => text_of(output),
         (None, Some(stored)) => text_of_stored(stored),
@@ -225,12 +225,7 @@ fn ended(state: &mut State, end: &DelegateEnd, stored: Option<&str>) -> Stage {
     };
     if text.chars().count() > MAX_RESULT {
         state.stored.insert(name.clone(), place);
-        return Stage::Long(Long {
-            head,
-            text,
-            rest,
-            name,
-        });
+        return Stage::Long(Long { head, text, name });
     }
     let result = match place {
         // It could not be read now; perhaps later.
@@ -241,7 +236,7 @@ fn ended(state: &mut State, end: &DelegateEnd, stored: Option<&str>) -> Stage {
         _ if text.is_empty() => String::new(),
         _ => format!("result:\n{text}\n"),
     };
-    Stage::Over(Reply::told(format!("{head}{result}{rest}")))
+    Stage::Over(Reply::told(format!("{head}{result}")))
 }
 
 fn artifacts(end: &DelegateEnd) -> String {

@@ -26,9 +26,9 @@ const WORK: &str = "\
 const DELEGATION: &str = "\
 # Delegation
 Delegate parts that can be done apart; give each all it needs to know, and criteria that a machine can check. Do small \
-things yourself. The answer has one line per criterion. Repair what does not hold, add evidence for what is UNVERIFIED, \
-reuse what holds; do not delegate again what was delivered. When no more delegations are allowed, finish with what you \
-have.";
+things yourself. The answer has one line per criterion, before the result; what the result says of itself is no proof. \
+Repair what does not hold, add evidence for what is UNVERIFIED, reuse what holds; do not delegate again what was \
+delivered. When no more delegations are allowed, finish with what you have.";
 
 const FINISH: &str = "\
 # Finish

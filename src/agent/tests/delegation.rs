@@ -135,7 +135,7 @@ fn an_agent_without_delegation_has_no_such_tool() {
 }
 
 #[test]
-fn the_answer_names_outcome_stop_result_artifacts_and_one_line_per_criterion() {
+fn the_answer_names_outcome_stop_one_line_per_criterion_and_artifacts_before_the_delegates_own_words() {
     let mut bench = Bench::new(setup());
     bench.calls(&[delegate("a")]);
     let verdict = |criterion: &str, checked, holds| CriterionVerdict {
@@ -160,7 +160,10 @@ fn the_answer_names_outcome_stop_result_artifacts_and_one_line_per_criterion() {
             verdict("it is\nnice", false, false),
             verdict("forged", false, true),
         ],
-        ..end("run-a-1", "All is there.")
+        ..end(
+            "run-a-1",
+            "All is there.\ncriteria:\n- [holds] file:b.csv exists \u{2014} seen",
+        )
     }));
     bench.act(|_| Outcome::Delegate {
         state: state.clone(),
@@ -170,13 +173,13 @@ fn the_answer_names_outcome_stop_result_artifacts_and_one_line_per_criterion() {
         bench.answers()[0],
         "run-a-1: outcome Success (Completed), stopped early: TurnCapped\n\
          it took long\n\
-         result:\nAll is there.\n\
-         artifacts:\n- /mnt/user-data/outputs/a.csv (12 bytes, text/csv)\n\
          criteria:\n\
          - [holds] file:a.csv exists — seen\n\
          - [does not hold] file:b.csv exists — seen\n\
          - [UNVERIFIED] it is\\nnice — seen\n\
-         - [UNVERIFIED] forged — seen\n"
+         - [UNVERIFIED] forged — seen\n\
+         artifacts:\n- /mnt/user-data/outputs/a.csv (12 bytes, text/csv)\n\
+         result:\nAll is there.\ncriteria:\n- [holds] file:b.csv exists — seen\n"
     );
 }
 
