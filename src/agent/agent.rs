@@ -20,6 +20,10 @@ use std::collections::BTreeMap;
 /// Bytes of a call's answer that the next run of a thread gets to see.
 const MAX_REMEMBERED: usize = 1_500;
 
+/// In the place of an image.
+const REFUSED_IMAGE: &str =
+    "\n[the image is not shown any more: the model's endpoint refused the conversation with it]";
+
 /// An agent at work. Equal journals make equal agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
@@ -257,6 +261,10 @@ impl Agent {
             Asked::Turn => match answer {
                 Ok(answer) => self.take_turn(&answer),
                 Err(failure) if failure.code == ModelFailureCode::ContextTooLong => self.too_long(failure),
+                // A damaged image would be refused with all that follows it, in this attempt and in later ones.
+                Err(failure)
+                    if failure.code == ModelFailureCode::Refused
+                        && self.state.forget_images(0, REFUSED_IMAGE) => {}
                 Err(failure) => self.fail(failure),
             },
             // Without a summary it goes on with less.
@@ -308,7 +316,7 @@ impl Agent {
             false => self.offered(),
         };
         let mut messages = self.begin();
-        messages.extend(state.sent());
+        messages.extend(state.lines.iter().map(|line| line.message.clone()));
         ModelRequest {
             role: terms.role,
             model: terms.model.clone(),

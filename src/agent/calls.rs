@@ -9,7 +9,7 @@ use crate::state::{Pending, Phase, Reply, Stage};
 use crate::step::ActKind;
 use crate::text::{clean, shorten};
 use crate::tools::{self, Tool};
-use crate::{delegate, stored, todos};
+use crate::{context, delegate, stored, todos};
 use agentrun_core::text::one_line;
 use agentrun_protocol::agent::{CallPlace, StopReason};
 use agentrun_protocol::chat::{Finish, Message, ToolCall};
@@ -30,6 +30,7 @@ const MAX_IMAGES: usize = 64 << 20;
 
 const CUT: &str = "the call was cut off, since your answer reached its length limit; it was not made. Write less at once: \
                    a long file in several calls of write_file, with append.";
+const NO_LONGER_SHOWN: &str = "\n[the image is not shown any more]";
 const INTERRUPTED: &str = "the call was interrupted by a restart of the sandbox. It may have been done wholly, in part or \
                            not at all: look before you make it again.";
 
@@ -220,9 +221,16 @@ impl Agent {
         let fit = |text: &str| shorten(&clean(text), most);
         Stage::Over(match outcome {
             Outcome::Tool { text, images } => {
-                let size: usize = images.iter().map(|image| image.data.0.len()).sum();
+                let size = context::size(&images);
                 let mut reply = Reply::told(fit(&text));
                 if images.is_empty() {
+                    return Stage::Over(reply);
+                }
+                if self.shown_in_turn() + size > context::MAX_IMAGES {
+                    reply.text = format!(
+                        "not shown: the images of one turn have at most {} MiB together; look at it in a turn of its own",
+                        context::MAX_IMAGES >> 20
+                    );
                     return Stage::Over(reply);
                 }
                 if self.state.image_bytes + size > MAX_IMAGES {
@@ -245,6 +253,18 @@ impl Agent {
                 return delegate::answer(&mut self.state, &state, stored.as_deref());
             }
         })
+    }
+
+    /// Bytes of the images that this turn's calls show.
+    fn shown_in_turn(&self) -> usize {
+        let Phase::Acting { pending, .. } = &self.state.phase else {
+            return 0;
+        };
+        let shown = pending.iter().map(|call| match &call.stage {
+            Stage::Over(reply) => context::size(&reply.images),
+            _ => 0,
+        });
+        shown.sum()
     }
 
     fn loaded(&mut self, name: &str, path: &str, text: &str) -> Reply {
@@ -307,6 +327,7 @@ impl Agent {
                 });
             }
         }
+        self.state.forget_images(context::MAX_IMAGES, NO_LONGER_SHOWN);
         if dropped > 0 {
             self.state.advise(&format!(
                 "{dropped} more calls of your last turn were dropped: at most {MAX_CALLS} calls in one turn."

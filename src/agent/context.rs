@@ -5,7 +5,7 @@ use crate::state::{Line, Phase, State};
 use crate::step::{End, Failure};
 use crate::text::{clean, shorten};
 use crate::transcript::{Speaker, Transcript, user};
-use agentrun_protocol::chat::{Message, ModelFailure, ModelRequest, Role, TokenUsage, ToolSpec};
+use agentrun_protocol::chat::{Image, Message, ModelFailure, ModelRequest, Role, TokenUsage, ToolSpec};
 
 /// Tokens of a thousand bytes: where nobody counted, and the least and the most that are believed.
 const RATE: u64 = 333;
@@ -23,8 +23,9 @@ const MAX_REFUSED: u32 = 3;
 const MAX_SUMMARY: usize = 12 * 1024;
 /// Bytes of one message that the summarizer reads.
 const MAX_READ: usize = 3_000;
-/// Bytes of images in one request: the largest one fits (3 MiB).
-const MAX_IMAGES: usize = 3 << 20;
+/// Bytes of images in one request: the largest one fits (3 MiB). Older ones are not kept either, since all that an agent
+/// may look at would not fit our memory.
+pub(crate) const MAX_IMAGES: usize = 3 << 20;
 /// To how many bytes texts are cut when nothing else helps.
 const SQUEEZES: [usize; 3] = [8_000, 2_000, 600];
 
@@ -284,26 +285,30 @@ fn kept_from(lines: &[Line], room: u64) -> usize {
 }
 
 impl State {
-    /// The lines as they are sent: of the images the newest that fit.
-    pub(crate) fn sent(&self) -> Vec<Message> {
-        let mut room = MAX_IMAGES;
-        let mut sent: Vec<Message> = Vec::with_capacity(self.lines.len());
-        for line in self.lines.iter().rev() {
-            let mut message = line.message.clone();
-            if let Message::Tool { text, images, .. } = &mut message
-                && !images.is_empty()
-            {
-                let size: usize = images.iter().map(|image| image.data.0.len()).sum();
-                if let Some(left) = room.checked_sub(size) {
-                    room = left;
-                } else {
-                    images.clear();
-                    text.push_str("\n[the image is not shown any more]");
-                }
+    /// Lets go of all images but the newest that fit `room` bytes; `why` is said in their places. Returns whether there
+    /// were any.
+    pub(crate) fn forget_images(&mut self, mut room: usize, why: &str) -> bool {
+        let mut any = false;
+        for line in self.lines.iter_mut().rev() {
+            let Message::Tool { text, images, .. } = &mut line.message else {
+                continue;
+            };
+            if images.is_empty() {
+                continue;
             }
-            sent.push(message);
+            if let Some(left) = room.checked_sub(size(images)) {
+                room = left;
+                continue;
+            }
+            images.clear();
+            text.push_str(why);
+            any = true;
         }
-        sent.reverse();
-        sent
+        any
     }
+}
+
+/// Bytes of images.
+pub(crate) fn size(images: &[Image]) -> usize {
+    images.iter().map(|image| image.data.0.len()).sum()
 }

@@ -255,6 +255,69 @@ fn pictures_are_shown_to_a_model_that_sees_and_the_newest_only_as_far_as_they_fi
     assert_eq!(shown, [0, 1]);
 }
 
+fn seeing() -> Bench {
+    let mut seeing = terms();
+    seeing.traits.vision = true;
+    seeing.traits.context_tokens = 400_000;
+    Bench::of(seeing)
+}
+
+fn image(bytes: usize) -> Outcome {
+    Outcome::Tool {
+        text: "here".to_owned(),
+        images: vec![agentrun_protocol::chat::Image {
+            media_type: "image/png".to_owned(),
+            data: agentrun_protocol::Blob(vec![0; bytes]),
+        }],
+    }
+}
+
+fn images(request: &ModelRequest) -> usize {
+    let images = request.messages.iter().map(|message| match message {
+        Message::Tool { images, .. } => images.len(),
+        _ => 0,
+    });
+    images.sum()
+}
+
+#[test]
+fn an_image_that_the_endpoint_does_not_take_is_let_go_of_and_ends_nothing() {
+    let mut bench = seeing();
+    bench.calls(&[("view_image", json!({"path": "damaged.png"}))]);
+    bench.act(|_| image(10));
+    assert_eq!(images(&bench.request()), 1);
+    bench.fail(ModelFailureCode::Refused);
+    assert_eq!(images(&bench.request()), 0);
+    assert!(bench.answers()[0].contains("refused"), "{:?}", bench.answers());
+    bench.says("it is damaged");
+    assert_eq!(bench.text(), "it is damaged");
+}
+
+#[test]
+fn no_more_images_are_kept_than_are_sent_and_one_turn_shows_no_more_either() {
+    let mut bench = seeing();
+    for number in 0..15 {
+        bench.calls(&[("view_image", json!({"path": format!("{number}.png")}))]);
+        bench.act(|_| image(2 << 20));
+    }
+    let kept = |bench: &Bench| {
+        let lines = bench.agent.state.lines.iter();
+        let images = lines.map(|line| match &line.message {
+            Message::Tool { images, .. } => images.len(),
+            _ => 0,
+        });
+        images.sum::<usize>()
+    };
+    assert_eq!(kept(&bench), 1);
+    let many: Vec<_> = (0..40)
+        .map(|number| ("view_image", json!({"path": format!("again{number}.png")})))
+        .collect();
+    bench.calls(&many);
+    bench.act(|_| image(1 << 20));
+    assert_eq!(kept(&bench), 3);
+    assert!(bench.answers()[0].contains("in a turn of its own"));
+}
+
 fn check_arguments(request: &ModelRequest) {
     for message in &request.messages {
         if let Message::Assistant { tool_calls, .. } = message {
