@@ -248,7 +248,8 @@ pub enum Facts {
     Bash(BashRecord),
 }
 
-/// The record of one shell call. Made by the runtime, from what its executor saw, it is evidence.
+/// The record of one shell call. Made by the runtime, from what its executor saw, it is evidence. The output that it
+/// speaks of is what was written down: without the values of Secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BashRecord {

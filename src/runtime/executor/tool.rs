@@ -231,12 +231,20 @@ impl Toolbox {
             ..bound
         };
         let mut recorder = Recorder::default();
+        // Before it is cut: of a secret that is cut no half is found.
+        let mut clean = self.terms.secrets.stream();
+        let mut received = 0;
         let over = run(&self.link, exec, self.stdin(arguments), bound, |_, data| {
-            recorder.push(data);
+            received += data.len() as u64;
+            recorder.push(&clean.push(data));
         })
         .await?;
         self.ran.add(&over.ended);
-        recorder.skip_to(over.ended.stdout.total, &over.ended.stdout.tail.0);
+        recorder.push(&clean.finish());
+        let stdout = &over.ended.stdout;
+        let mut end = self.terms.secrets.stream();
+        let tail = [end.push(&stdout.tail.0), end.finish()].concat();
+        recorder.skip(stdout.total.saturating_sub(received), &tail);
         let roots = Roots::new(&self.seen.user_data, &self.seen.skills);
         let whereabouts = Whereabouts::parse(&over.output_file, &roots);
         let mut record = record_of(&shell, &over);

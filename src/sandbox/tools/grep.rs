@@ -283,7 +283,7 @@ fn line(bytes: &[u8]) -> String {
         line.push_str(&part);
     }
     if end < text.len() || bytes.len() > MAX_LINE * 4 {
-        let _ = write!(line, " [line cut: {} bytes in all]", bytes.len());
+        let _ = write!(line, "\u{2026} [line cut: {} bytes in all]", bytes.len());
     }
     line
 }

@@ -122,7 +122,7 @@ impl Reader {
         let cut = !whole || shown.len() < text.len();
         let mut line = format!("{:>6}\t{shown}", self.number);
         if cut {
-            let _ = write!(line, " [line cut: {} bytes in all]", self.length);
+            let _ = write!(line, "\u{2026} [line cut: {} bytes in all]", self.length);
         }
         line.push('\n');
         let window = &mut self.window;

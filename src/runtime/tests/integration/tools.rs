@@ -271,3 +271,31 @@ async fn neither_an_answer_nor_a_record_shows_a_secret() {
     let records = serde_json::to_string(&tools.records()).unwrap();
     assert!(!text.contains(SECRET) && !records.contains(SECRET), "{records}");
 }
+
+#[tokio::test]
+async fn no_half_of_a_secret_shows_where_an_answer_is_cut() {
+    let mut tools = Tools::start().await;
+    let check = |text: &str| assert!(!text.contains("s3cr3t") && !text.contains("task"), "{text}");
+    let fill = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
+    // At the end of the head and at the begin of the tail.
+    let command = format!("{}; printf {SECRET}; {}", fill(8_182), fill(8_184));
+    let (text, record) = tools.bash(&command).await;
+    [&text, &record.head, &record.tail]
+        .into_iter()
+        .for_each(|text| check(text));
+    assert!(
+        record.head.ends_with("xx***") || record.head.ends_with('x'),
+        "{}",
+        record.head
+    );
+    for before in [490, 1_990] {
+        let line = format!("needle{}{SECRET}{}", "x".repeat(before - 6), "x".repeat(9_000));
+        std::fs::write(tools.world.path("data/workspace/lines"), line).unwrap();
+        let read = tools.call(ToolName::ReadFile, json!({"path": "lines"})).await;
+        check(&read.text);
+        let found = tools
+            .call(ToolName::Grep, json!({"path": "lines", "pattern": "needle"}))
+            .await;
+        check(&found.text);
+    }
+}
