@@ -121,6 +121,7 @@ pub(crate) fn task(state: &State) -> String {
     let Some(summary) = &state.summary else {
         return text;
     };
+    let summary = summary.replace("work_so_far", "work-so-far");
     let _ = write!(text, "\n\n<work_so_far>\n{summary}\n</work_so_far>");
     if !state.todos.is_empty() {
         let _ = write!(

@@ -16,6 +16,9 @@ const MAX_SUMMARY: usize = 15 * 1024;
 /// Name of the message in which a delegate sees its parent's conversation.
 const BACKGROUND: &str = "parent_context_snapshot";
 
+/// Around a call and its answer, which stand beside what people said.
+const RECORD: &str = "historical_tool_call";
+
 /// A conversation without system messages, reasoning, hidden messages and calls without an answer. Calls that were
 /// answered are text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,12 +132,11 @@ impl Transcript {
             add("[summary of what came before]\n", summary);
         }
         for said in &self.said {
-            let head = match said.by {
-                Speaker::User => "[user]\n",
-                Speaker::Assistant => "[assistant]\n",
-                Speaker::Tool => "",
-            };
-            add(head, &said.text);
+            match said.by {
+                Speaker::User => add("[user]\n", &said.text),
+                Speaker::Assistant => add("[assistant]\n", &said.text),
+                Speaker::Tool => add("", &record(&said.text)),
+            }
         }
         let _ = write!(text, "</{BACKGROUND}>");
         user(text)
@@ -148,10 +150,11 @@ impl Transcript {
             .as_ref()
             .map(|summary| (false, format!("[summary of our conversation so far]\n{summary}")));
         // Calls go to the user's side, so that the model does not learn to write them as text.
-        let said = self
-            .said
-            .iter()
-            .map(|said| (said.by == Speaker::Assistant, said.text.clone()));
+        let said = self.said.iter().map(|said| match said.by {
+            Speaker::User => (false, said.text.clone()),
+            Speaker::Assistant => (true, said.text.clone()),
+            Speaker::Tool => (false, record(&said.text)),
+        });
         for (is_own, text) in summary.into_iter().chain(said) {
             match messages.last_mut() {
                 Some((same, before)) if *same == is_own => {
@@ -170,6 +173,12 @@ impl Transcript {
         };
         messages.into_iter().map(message).collect()
     }
+}
+
+/// A call and its answer as what they are: nothing in them can pose as what a person said.
+fn record(text: &str) -> String {
+    let text = text.replace(RECORD, "historical-tool-call");
+    format!("<{RECORD}>\n{text}\n</{RECORD}>")
 }
 
 pub(crate) fn user(text: String) -> Message {
