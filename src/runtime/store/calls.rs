@@ -144,13 +144,13 @@ mod tests {
             sha256: "0".repeat(64),
             media_type: "text/plain".to_owned(),
         };
-        let long = CallRecord {
+        let longest = CallRecord {
             effect: Effect::Presented {
                 files: (0..256).map(file).collect(),
             },
             ..record(ToolName::PresentFiles)
         };
-        log.append(long.clone()).unwrap();
+        log.append(longest).unwrap();
         log.append(record(ToolName::Ls)).unwrap();
         let found: Vec<_> = read(&evidence)
             .unwrap()

@@ -280,14 +280,9 @@ async fn no_half_of_a_secret_shows_where_an_answer_is_cut() {
     // At the end of the head and at the begin of the tail.
     let command = format!("{}; printf {SECRET}; {}", fill(8_182), fill(8_184));
     let (text, record) = tools.bash(&command).await;
-    [&text, &record.head, &record.tail]
-        .into_iter()
-        .for_each(|text| check(text));
-    assert!(
-        record.head.ends_with("xx***") || record.head.ends_with('x'),
-        "{}",
-        record.head
-    );
+    for text in [&text, &record.head, &record.tail] {
+        check(text);
+    }
     for before in [490, 1_990] {
         let line = format!("needle{}{SECRET}{}", "x".repeat(before - 6), "x".repeat(9_000));
         std::fs::write(tools.world.path("data/workspace/lines"), line).unwrap();
