@@ -144,6 +144,10 @@ const PERSONALITIES: [u64; 2] = [0, 0xffff_ffff];
 /// Typing into somebody's terminal.
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
+/// `FS_IOC_SETFLAGS`, its form of 32 bits, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY`, `FS_IOC_SET_ENCRYPTION_POLICY`:
+/// an owner may take its files out of the project whose quota bounds a volume, or make them such that nobody else can
+/// read or change them.
+const FILE_ATTRIBUTES: [u64; 5] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4080_6685, 0x800c_6613];
 
 /// `F_SETLEASE` and `F_SETDELEG`: whoever opens a leased file, also the runtime and the next sub-task, waits for 45
 /// seconds or is turned away.
@@ -240,6 +244,7 @@ fn rules(internet: bool) -> Result<Rules, seccompiler::Error> {
     }
     let ioctls: Result<_, _> = [TIOCSTI, TIOCLINUX]
         .into_iter()
+        .chain(FILE_ATTRIBUTES)
         .map(|request| when(1, SeccompCmpOp::Eq, request))
         .collect();
     rules.insert(libc::SYS_ioctl, ioctls?);
