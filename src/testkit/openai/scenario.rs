@@ -106,3 +106,38 @@ fn content(message: &Value) -> String {
         _ => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_rule_that_fits_and_is_not_used_up_answers() {
+        let mut scenario = Scenario::from_json(
+            r#"{"rules": [
+                {"when": {"user": "weather"}, "times": 1, "answer": {"status": 429, "headers": {"retry-after": "1"}}},
+                {"when": {"user": "weather", "turn": 1}, "answer": {"text": "second turn", "usage": null}},
+                {"when": {"last": "rain", "tools": true}, "answer": {"toolCalls": [{"name": "ls", "arguments": {}}]}},
+                {"when": {"system": "be kind", "model": "m"}, "answer": {"text": "kind", "usage": [1, 2]}}
+            ]}"#,
+        );
+        let mut said = |request: Value| scenario.answer(&request).map(|answer| (answer.status, answer.text));
+        let message = |role: &str, text: &str| json!({"role": role, "content": text});
+        let weather = json!({"messages": [message("user", "the weather?")]});
+        assert_eq!(said(weather.clone()), Some((Some(429), String::new())));
+        assert_eq!(said(weather), None);
+        let second = json!({"messages": [message("assistant", "x"), message("user", "the weather?")]});
+        assert_eq!(said(second), Some((None, "second turn".into())));
+        let rain = json!({"messages": [message("tool", "rain")], "tools": []});
+        assert_eq!(said(rain), Some((None, String::new())));
+        let kind = json!({"model": "m", "messages": [message("system", "be kind"), message("user", "x")]});
+        assert_eq!(said(kind), Some((None, "kind".into())));
+    }
+
+    #[test]
+    #[should_panic(expected = "a scenario")]
+    fn a_key_that_nobody_knows_is_a_mistake() {
+        Scenario::from_json(r#"{"rules": [{"answer": {"txt": "typo"}}]}"#);
+    }
+}
