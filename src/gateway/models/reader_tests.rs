@@ -100,6 +100,13 @@ fn ollama_and_llama_cpp_send_whole_calls_with_objects_without_ids_or_indexes() {
     ];
     let ids: Vec<_> = calls(&events).into_iter().map(|call| call.0).collect();
     assert_eq!(ids, ["x", "y", "call00000"]);
+    // The same index, and nothing but the id tells them apart.
+    let bare = |id: &str| json!({"index": 0, "id": id, "function": {"name": "ls", "arguments": ""}});
+    let events = [
+        delta(json!({"tool_calls": [bare("x"), bare("y")]})),
+        end("tool_calls"),
+    ];
+    assert_eq!(calls(&events), [triple("x", "ls", ""), triple("y", "ls", "")]);
 }
 
 #[test]

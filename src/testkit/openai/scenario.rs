@@ -122,7 +122,11 @@ mod tests {
                 {"when": {"system": "be kind", "model": "m"}, "answer": {"text": "kind", "usage": [1, 2]}}
             ]}"#,
         );
-        let mut said = |request: Value| scenario.answer(&request).map(|answer| (answer.status, answer.text));
+        let mut said = |request: Value| {
+            scenario
+                .answer(&request)
+                .map(|answer| (answer.status, answer.text))
+        };
         let message = |role: &str, text: &str| json!({"role": role, "content": text});
         let weather = json!({"messages": [message("user", "the weather?")]});
         assert_eq!(said(weather.clone()), Some((Some(429), String::new())));
