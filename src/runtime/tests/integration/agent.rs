@@ -23,6 +23,9 @@ use std::process::Child;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// Milliseconds in which an agent asks its first question, on a busy machine too.
+const ENOUGH_TO_BEGIN: u64 = 5_000;
+
 /// A Pod with the real executor, and what outlives it.
 struct Stage {
     world: World,
@@ -371,7 +374,7 @@ async fn the_deadline_holds_while_the_model_is_silent_and_while_a_shell_runs() {
         let mut stage = Stage::new().await;
         let mut peer = stage.pod().await;
         let mut assignment = agent(terms());
-        assignment.remaining_ms = 1500;
+        assignment.remaining_ms = ENOUGH_TO_BEGIN;
         peer.assign(&assignment).await;
         let asked = peer.asked().await;
         if shell {
@@ -395,7 +398,7 @@ async fn a_gateway_that_is_away_is_waited_for_until_the_deadline_and_then_told()
     let mut stage = Stage::new().await;
     let mut peer = stage.pod().await;
     let mut assignment = agent(terms());
-    assignment.remaining_ms = 1500;
+    assignment.remaining_ms = ENOUGH_TO_BEGIN;
     peer.assign(&assignment).await;
     peer.asked().await;
     peer.kill();
