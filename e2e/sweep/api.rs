@@ -229,7 +229,7 @@ async fn refusals(served: &Served, caller: &str) {
         .await;
     assert_eq!(elsewhere.0, 403, "{}", elsewhere.1);
     let misspelt = json!({"spec": {"tasks": [task("a")], "limit": {}}}).to_string();
-    let bad = json!({"spec": {"tasks": [{"name": "A b", "command": {"argv": []}}]}}).to_string();
+    let bad = json!({"spec": {"tasks": [task("A b")]}}).to_string();
     for (body, cause) in [
         (misspelt, "unknown field \"spec.limit\""),
         (bad, "spec.tasks[0].name"),

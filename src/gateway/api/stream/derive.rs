@@ -9,6 +9,7 @@ use agentrun_api::{AgentRun, SubTask};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
+use std::time::Duration;
 
 /// An event with what it is told apart and sorted by.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,16 +39,15 @@ pub(crate) fn opening(run: &AgentRun) -> Keyed {
 pub(crate) fn of_subtask(subtask: &SubTask) -> Vec<Keyed> {
     let uid = subtask.uid().unwrap_or_default();
     let status = subtask.status.clone().unwrap_or_default();
-    let mut at = subtask
-        .creation_timestamp()
-        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let mut attempts: Vec<_> = status.attempts.iter().collect();
+    attempts.sort_by_key(|attempt| attempt.number);
+    let first = attempts.first().and_then(|attempt| attempt.started.as_ref());
+    let mut at = made(subtask, first.map(|time| time.0));
     let mut events = vec![Keyed {
         key: format!("{uid}/started"),
         at,
         event: Event::Subagent(subagent(subtask, SubagentStatus::Started)),
     }];
-    let mut attempts: Vec<_> = status.attempts.iter().collect();
-    attempts.sort_by_key(|attempt| attempt.number);
     for attempt in attempts {
         // Times come from several clocks: a later event of one sub-task never sorts before an earlier one.
         at = attempt.started.as_ref().map_or(at, |time| time.0.max(at));
@@ -79,6 +79,16 @@ pub(crate) fn of_subtask(subtask: &SubTask) -> Vec<Keyed> {
         event: Event::Subagent(ended),
     });
     events
+}
+
+/// When a sub-task was made. The API server tells whole seconds: the end of that second, or its first start if that was
+/// before, so that it does not seem to have been made before the ends that it waited for.
+fn made(subtask: &SubTask, first_start: Option<Timestamp>) -> Timestamp {
+    let Some(second) = subtask.creation_timestamp() else {
+        return Timestamp::UNIX_EPOCH;
+    };
+    let latest = second.0 + Duration::from_millis(999);
+    first_start.map_or(latest, |start| start.clamp(second.0, latest))
 }
 
 /// What a run shows at its end; nothing before.

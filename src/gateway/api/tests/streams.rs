@@ -277,6 +277,27 @@ async fn the_ends_of_sub_tasks_come_before_done_although_their_watch_is_late() {
 }
 
 #[tokio::test]
+async fn a_late_reader_does_not_hear_of_work_before_the_end_that_it_waited_for_in_the_same_second() {
+    let stage = Stage::new();
+    let at = |task: &str, started: &str, finished: &str| {
+        let mut it = ended(task, 1, "Success");
+        it["status"]["artifacts"] = json!([]);
+        it["status"]["attempts"][0]["started"] = json!(format!("2030-01-01T00:00:01.{started}Z"));
+        it["status"]["attempts"][0]["finished"] = json!(format!("2030-01-01T00:00:01.{finished}Z"));
+        it
+    };
+    stage.fake.put(&over("Succeeded"));
+    stage.fake.put(&at("a", "500000", "600000"));
+    stage.fake.put(&at("z", "200000", "400000"));
+    let heard = shorts(&Reader::open(&stage, None).await.all().await);
+    let words = ["task_started", "task_running 1", "task_completed 1"];
+    let expected = ["z", "a"]
+        .map(|task| words.map(|word| format!("{task} {word}")))
+        .concat();
+    assert_eq!(heard[1..7], expected);
+}
+
+#[tokio::test]
 async fn attempts_are_told_one_by_one() {
     let stage = Stage::new();
     stage.fake.put(&run(|_| ()));
