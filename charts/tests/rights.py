@@ -104,7 +104,7 @@ GATEWAY_MAY_NOT = [
     (TENANT, "", "serviceaccounts", "agentrun-sandbox", "create patch delete"),
     (TENANT, "networking.k8s.io", "networkpolicies", None, "create patch delete"),
     (SYSTEM, "coordination.k8s.io", "leases", None, "get create update"),
-    (TENANT, GROUP, "subtasks", None, "create patch"),
+    (TENANT, GROUP, "subtasks", None, "patch"),
     (TENANT, GROUP, "agentruns", None, "delete"),
     (TENANT, GROUP, "agentruns/status", None, "patch"),
     (TENANT, GROUP, "threads", None, "list patch"),
