@@ -4,6 +4,9 @@ use crate::state::{Reply, Stage, State};
 use crate::step::ContextMode;
 use crate::stored::{SCHEME, Stored};
 use crate::text::{clean, shorten};
+use agentrun_core::acceptance::{MAX_CRITERIA, MAX_CRITERION};
+use agentrun_core::agents::delegate::{MAX_DESCRIPTION, MAX_PROMPT};
+use agentrun_core::agents::tools;
 use agentrun_core::text::one_line;
 use agentrun_protocol::agent::{CallPlace, DelegateEnd, Delegation, DelegationState, DelegationTerms};
 use agentrun_protocol::chat::{Message, ModelRequest, Role, ToolSpec};
@@ -12,13 +15,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Name of the tool.
-pub(crate) const TOOL: &str = "task";
-/// The most characters of a prompt and of a description; criteria and their characters.
-const MAX_PROMPT: usize = 32_768;
-const MAX_DESCRIPTION: usize = 200;
-const MAX_CRITERIA: usize = 20;
-const MAX_CRITERION: usize = 500;
 /// A result of more characters becomes a summary and a reference.
 const MAX_RESULT: usize = 2_000;
 /// Bytes of a long result that the summarizer reads.
@@ -42,7 +38,7 @@ struct Arguments {
 pub(crate) fn spec(terms: &DelegationTerms) -> ToolSpec {
     let names: Vec<&str> = terms.agents.iter().map(|kind| kind.name.as_str()).collect();
     ToolSpec {
-        name: TOOL.to_owned(),
+        name: tools::TASK.to_owned(),
         description: format!(
             "Delegates a part of the work to another agent, which works in a sandbox of its own on the same files and \
              gives back a result. Calls of one turn run at the same time: at most {} in a turn, {} in the whole run.",

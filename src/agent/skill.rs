@@ -1,13 +1,12 @@
 //! Skills: which fit a task, and how they are loaded.
 
+use agentrun_core::agents::tools;
 use agentrun_protocol::agent::SkillCard;
 use agentrun_protocol::chat::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the tool.
-pub(crate) const TOOL: &str = "skill";
 /// The file that a skill begins with.
 pub(crate) const MAIN: &str = "SKILL.md";
 /// The longest path of a file of a skill.
@@ -59,7 +58,7 @@ pub(crate) fn spec(cards: &[SkillCard]) -> ToolSpec {
         });
     }
     ToolSpec {
-        name: TOOL.to_owned(),
+        name: tools::SKILL.to_owned(),
         description: "Loads a skill: instructions for a kind of task, made by people who know it. Load a skill that fits \
                       before you begin, and follow it. Its scripts and other files lie below /mnt/skills/NAME."
             .to_owned(),

@@ -1,5 +1,6 @@
 //! The list that an agent keeps of what it has to do.
 
+use agentrun_core::agents::tools;
 use agentrun_protocol::chat::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
@@ -8,9 +9,6 @@ use serde_json::json;
 const MOST: usize = 50;
 /// The longest entry, in characters.
 const MAX_CONTENT: usize = 300;
-
-/// Name of the tool.
-pub(crate) const TOOL: &str = "write_todos";
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -48,7 +46,7 @@ pub(crate) fn spec() -> ToolSpec {
         "additionalProperties": false
     });
     ToolSpec {
-        name: TOOL.to_owned(),
+        name: tools::WRITE_TODOS.to_owned(),
         description:
             "Replaces the list of what you have to do. For work of three steps or more: write it first, and \
                       again whenever a step is done. It is kept when the conversation is shortened."

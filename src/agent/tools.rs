@@ -3,6 +3,7 @@
 use crate::setup::Setup;
 use crate::text::listed;
 use crate::{delegate, skill, todos};
+use agentrun_core::agents::tools as names;
 use agentrun_protocol::chat::ToolSpec;
 use agentrun_protocol::tool::ToolName;
 use agentrun_sandbox::tools::definitions;
@@ -26,9 +27,9 @@ impl Tool {
         let lower = name.trim().to_ascii_lowercase();
         let plain = lower.rsplit(['.', ':', '/']).next().unwrap_or(&lower);
         match plain {
-            delegate::TOOL | "delegate" | "agent" => return Some(Tool::Task),
-            skill::TOOL | "load_skill" | "use_skill" => return Some(Tool::Skill),
-            todos::TOOL | "todowrite" | "todo_write" => return Some(Tool::Todos),
+            names::TASK | "delegate" | "agent" => return Some(Tool::Task),
+            names::SKILL | "load_skill" | "use_skill" => return Some(Tool::Skill),
+            names::WRITE_TODOS | "todowrite" | "todo_write" => return Some(Tool::Todos),
             _ => {}
         }
         let known = match plain {
@@ -45,9 +46,9 @@ impl Tool {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Tool::Sandbox(tool) => tool.as_str(),
-            Tool::Task => delegate::TOOL,
-            Tool::Skill => skill::TOOL,
-            Tool::Todos => todos::TOOL,
+            Tool::Task => names::TASK,
+            Tool::Skill => names::SKILL,
+            Tool::Todos => names::WRITE_TODOS,
         }
     }
 }

@@ -4,10 +4,9 @@ use crate::Operator;
 use crate::cache::{Cache, fill, key};
 use crate::error::ReconcileError;
 use crate::world::{Installation, Memory, World};
-use crate::{housekeeping, run, skill, subtask, thread};
+use crate::{housekeeping, indexes, run, skill, subtask, thread};
 use agentrun_api::names::labels;
 use agentrun_api::{AgentRun, Model, SandboxPool, Skill, SubTask, Thread};
-use agentrun_core::names::thread_name;
 use agentrun_core::plan::delegates;
 use agentrun_core::plan::run::has_lease;
 use futures::channel::mpsc;
@@ -61,10 +60,10 @@ pub async fn work(
     installation: watch::Receiver<Option<Arc<Installation>>>,
     stop: CancellationToken,
 ) {
-    let (runs, runs_writer) = Cache::<AgentRun>::new(index_run);
-    let (subtasks, subtasks_writer) = Cache::<SubTask>::new(index_subtask);
-    let (pods, pods_writer) = Cache::<Pod>::new(index_pod);
-    let (threads, threads_writer) = Cache::<Thread>::new(index_thread);
+    let (runs, runs_writer) = Cache::<AgentRun>::new(indexes::run);
+    let (subtasks, subtasks_writer) = Cache::<SubTask>::new(indexes::subtask);
+    let (pods, pods_writer) = Cache::<Pod>::new(indexes::pod);
+    let (threads, threads_writer) = Cache::<Thread>::new(indexes::thread);
     let (skills, skills_writer) = Cache::<Skill>::new(|_| Vec::new());
     let (pools, pools_writer) = Cache::<SandboxPool>::new(|_| Vec::new());
     let (models, models_writer) = Cache::<Model>::new(|model| model.namespace().into_iter().collect());
@@ -273,53 +272,6 @@ pub async fn work(
     }
 }
 
-fn index_run(run: &AgentRun) -> Vec<String> {
-    let data = run.spec.user_data.clone().unwrap_or_default();
-    let Some(thread) = data.thread else {
-        return Vec::new();
-    };
-    let user = data.user.unwrap_or_else(|| "default".to_owned());
-    vec![format!(
-        "{}/{}",
-        run.namespace().unwrap_or_default(),
-        thread_name(&user, &thread)
-    )]
-}
-
-/// Sub-tasks by their run; delegates also by themselves.
-fn index_subtask(subtask: &SubTask) -> Vec<String> {
-    let run = &subtask.spec.run_ref.uid;
-    let mut values = vec![run.clone()];
-    if delegates::is_delegate(subtask) {
-        values.push(delegates_of(run));
-    }
-    values
-}
-
-fn delegates_of(run_uid: &str) -> String {
-    format!("{run_uid}/delegates")
-}
-
-/// Threads by their claim: the end of a claim's last Pod concerns them.
-fn index_thread(thread: &Thread) -> Vec<String> {
-    let claim = thread
-        .status
-        .as_ref()
-        .and_then(|status| status.claim_name.as_ref());
-    let namespace = thread.namespace().unwrap_or_default();
-    claim
-        .map(|claim| format!("{namespace}/{claim}"))
-        .into_iter()
-        .collect()
-}
-
-fn index_pod(pod: &Pod) -> Vec<String> {
-    [labels::SUBTASK_UID, labels::CLAIM, labels::SKILL_UID]
-        .iter()
-        .filter_map(|label| pod.labels().get(*label).cloned())
-        .collect()
-}
-
 /// A run's own change concerns its sub-tasks (cancel, suspend, its end), its thread and who waits for that.
 fn wake_for_run(
     run: &AgentRun,
@@ -342,7 +294,7 @@ fn wake_for_run(
             subtasks.wake(&namespace, &child.name_any());
         }
     }
-    for index in index_run(run) {
+    for index in indexes::run(run) {
         if let Some((_, thread)) = index.split_once('/') {
             threads.wake(&namespace, thread);
         }
@@ -355,7 +307,10 @@ fn wake_for_run(
 /// What starts, ends or begins to wait may make a place free for a delegate that waits for one.
 fn wake_waiting_delegates(subtask: &SubTask, world: &World, subtasks: &Queue<SubTask>) {
     let namespace = subtask.namespace().unwrap_or_default();
-    for delegate in world.subtasks.under(&delegates_of(&subtask.spec.run_ref.uid)) {
+    for delegate in world
+        .subtasks
+        .under(&indexes::delegates_of(&subtask.spec.run_ref.uid))
+    {
         let ended = delegate
             .status
             .as_ref()
@@ -373,7 +328,7 @@ fn wake_thread_of_subtask(subtask: &SubTask, world: &World, threads: &Queue<Thre
     let Some(run) = world.runs.get(&namespace, &run_ref.name) else {
         return;
     };
-    let index = index_run(&run);
+    let index = indexes::run(&run);
     if index.is_empty()
         || world
             .subtasks

@@ -24,6 +24,7 @@ pub mod thread;
 pub mod tls;
 pub mod world;
 
+mod indexes;
 mod serve;
 mod write;
 

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 /// The most characters of a prompt, as in the schema.
 pub const MAX_PROMPT: usize = 32_768;
 /// The most characters of a description, as in the schema.
-const MAX_DESCRIPTION: usize = 200;
+pub const MAX_DESCRIPTION: usize = 200;
 
 /// Why there will be no sub-task: what was found, what is allowed and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
