@@ -92,7 +92,10 @@ fn no_model(error: &NoModel) -> NotAssignable {
 }
 
 /// The card and the folder of a skill, as it was when the run started.
-fn skill_of(found: &SkillFacts<'_>, facts: &Facts<'_>) -> Result<(SkillCard, SkillFiles), NotAssignable> {
+pub(crate) fn skill_of(
+    found: &SkillFacts<'_>,
+    facts: &Facts<'_>,
+) -> Result<(SkillCard, SkillFiles), NotAssignable> {
     let name = found.name;
     let missing = || {
         wait(

@@ -139,7 +139,12 @@ pub(crate) fn never(reason: &'static str, message: impl Into<String>) -> NotAssi
 fn work(facts: &Facts<'_>) -> Result<(Work, Limits, Vec<SkillFiles>), NotAssignable> {
     match facts.subtask.spec.work() {
         Some(ApiWork::Function(function)) => function_work(function, facts),
-        Some(ApiWork::Command(command)) => Ok((command_work(command), command_limits(), Vec::new())),
+        Some(ApiWork::Command(command)) => {
+            let skills = facts.skills.iter();
+            let folders = skills.map(|skill| agents::skill_of(skill, facts).map(|(_, folder)| folder));
+            let folders = folders.collect::<Result<_, _>>()?;
+            Ok((command_work(command), command_limits(), folders))
+        }
         Some(ApiWork::Agent(work)) => {
             let (terms, skills) = agents::terms(work, facts)?;
             Ok((Work::Agent(Box::new(terms)), command_limits(), skills))

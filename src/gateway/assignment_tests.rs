@@ -52,7 +52,8 @@ impl Case {
             skill: self.skill.as_ref(),
             files: files.as_ref(),
         };
-        let names_one = self.subtask.spec.function.is_some()
+        let names_one = self.skill.is_some()
+            || self.subtask.spec.function.is_some()
             || self
                 .subtask
                 .spec
@@ -152,6 +153,19 @@ fn a_function_comes_with_its_skill_and_its_own_limits() {
         .map(|file| &*file.file.path)
         .collect();
     assert_eq!(paths, ["SKILL.md", "functions/add.py"]);
+}
+
+#[test]
+fn a_criterion_that_is_run_again_comes_with_the_skills_of_its_task() {
+    let mut case = Case::command(|_| ());
+    assert_eq!(case.resolve().unwrap().skills, []);
+    case.skill = Some(skill(|_| ()));
+    let assigned = case.resolve().unwrap();
+    assert_eq!(assigned.skills.len(), 1);
+    assert_eq!(
+        (&*assigned.skills[0].name, assigned.skills[0].files.len()),
+        ("math", 2)
+    );
 }
 
 #[test]

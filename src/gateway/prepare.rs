@@ -9,6 +9,7 @@ use crate::skills;
 use crate::text::chain;
 use agentrun_api::{Model, SandboxPool, Skill, SubTask};
 use agentrun_core::names::subtask_name;
+use agentrun_core::plan::rerun;
 use agentrun_protocol::work::{Assignment, SkillFiles};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -78,25 +79,27 @@ fn unavailable(error: &kube::Error) -> NotAssignable {
 
 /// The Skills that a sub-task names, each with its list of files where they travel.
 async fn skills_of(gateway: &Gateway, subtask: &SubTask) -> Result<Vec<Found>, kube::Error> {
-    let mut names: Vec<&String> = Vec::new();
-    if let Some(function) = &subtask.spec.function {
-        names.push(&function.skill);
-    }
-    if let Some(work) = &subtask.spec.agent {
-        names.extend(work.agent.skills.iter().flatten());
-    }
+    let namespace = subtask.namespace().unwrap_or_default();
+    let parent = match &subtask.spec.parent_ref {
+        Some(parent) if rerun::is_rerun(subtask) => {
+            let name = parent.name.clone();
+            let namespace = namespace.clone();
+            gateway.objects.subtask(&Name { namespace, name }).await?
+        }
+        _ => None,
+    };
     let mut found = Vec::new();
-    for name in names {
+    for name in rerun::skills(subtask, parent.as_ref()) {
         let skill = gateway.board().skill(&Name {
-            namespace: subtask.namespace().unwrap_or_default(),
-            name: name.clone(),
+            namespace: namespace.clone(),
+            name: name.to_owned(),
         });
         let files = match &skill {
             Some(skill) => skill_files(gateway, skill).await?,
             None => None,
         };
         found.push(Found {
-            name: name.clone(),
+            name: name.to_owned(),
             skill,
             files,
         });

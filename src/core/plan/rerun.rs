@@ -103,6 +103,16 @@ pub(super) fn is_rerun_of(subtask: &SubTask, parent: &SubTask) -> bool {
     is_rerun(subtask) && named == parent.metadata.name.as_ref()
 }
 
+/// The Skills that the sandbox of a sub-task sees: that of its function, or those of its agent; where a criterion is run
+/// again, those of `parent`, whose criterion it is: a Skill's own check is a good one.
+pub fn skills<'a>(subtask: &'a SubTask, parent: Option<&'a SubTask>) -> Vec<&'a str> {
+    let parent = parent.filter(|parent| is_rerun_of(subtask, parent));
+    let spec = &parent.unwrap_or(subtask).spec;
+    let function = spec.function.iter().map(|work| work.skill.as_str());
+    let agent = spec.agent.iter().filter_map(|work| work.agent.skills.as_ref());
+    function.chain(agent.flatten().map(String::as_str)).collect()
+}
+
 /// The sub-task that runs a criterion of `parent` again: with its image, its sandbox and its time.
 pub(super) fn subtask_spec(parent: &SubTask, criterion: usize) -> SubTaskSpec {
     let spec = &parent.spec;

@@ -188,6 +188,21 @@ fn what_runs_again_has_the_tasks_sandbox_but_none_of_its_contract() {
 }
 
 #[test]
+fn what_runs_again_sees_the_skills_of_the_task_whose_criterion_it_is() {
+    let mut world = World::new(json!({"tasks": [
+        {"name": "a", "agent": {"prompt": "p", "skills": ["s", "t"]}, "acceptance": ["rerun:/mnt/skills/s/check"]},
+        {"name": "b", "agent": {"prompt": "p", "skills": ["u"]}},
+    ]}));
+    world.round();
+    world.children[0].status = Some(succeeded(1));
+    assert_eq!(world.round(), [TASK]);
+    let (task, other, check) = (world.of("a"), world.of("b"), world.of(TASK));
+    assert_eq!(skills(check, Some(task)), ["s", "t"]);
+    assert!(skills(check, Some(other)).is_empty() && skills(check, None).is_empty());
+    assert_eq!(skills(other, Some(task)), ["u"], "only what runs again");
+}
+
+#[test]
 fn a_function_leaves_the_memory_of_its_process_out() {
     let spec = SubTaskSpec {
         function: Some(agentrun_api::FunctionWork::default()),

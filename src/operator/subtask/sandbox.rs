@@ -168,16 +168,13 @@ fn resolved(world: &World, subtask: &SubTask, namespace: &str) -> Result<Resolve
     resolve(&layers).map_err(|error| Made::Refused(error.to_string()))
 }
 
-/// The skills that a sub-task's sandbox sees: the one of its function, or those of its agent.
+/// The skills that a sub-task's sandbox sees.
 fn skills(world: &World, subtask: &SubTask, namespace: &str) -> Result<Vec<Skill>, String> {
-    let function = subtask.spec.function.iter().map(|function| &function.skill);
-    let agent = subtask
-        .spec
-        .agent
-        .iter()
-        .filter_map(|work| work.agent.skills.as_ref());
-    let names = function.chain(agent.flatten());
-    names.map(|name| skill(world, name, namespace)).collect()
+    let parent = subtask.spec.parent_ref.as_ref();
+    let parent = parent.and_then(|parent| world.subtasks.get(namespace, &parent.name));
+    let names = rerun::skills(subtask, parent.as_deref());
+    let found = names.into_iter().map(|name| skill(world, name, namespace));
+    found.collect()
 }
 
 fn skill(world: &World, name: &str, namespace: &str) -> Result<Skill, String> {
