@@ -1,6 +1,7 @@
 //! Why a try gave no answer, and what is worth doing about it; pure.
 
 use super::quirks::Quirk;
+use agentrun_core::text::one_line;
 use agentrun_protocol::chat::{ModelFailure, ModelFailureCode};
 use http::StatusCode;
 use serde_json::Value;
@@ -101,7 +102,10 @@ impl Said {
         let member = |names: [&str; 3]| names.iter().find_map(|name| error.get(*name).and_then(text));
         let message = text(error).or_else(|| member(["message", "detail", "error_description"]));
         Self {
-            message: one_line(&message.unwrap_or_default()),
+            message: one_line(
+                &message.unwrap_or_default().replace(char::is_control, " "),
+                MAX_SAID,
+            ),
             code: member(["code", "type", "status"]).unwrap_or_default(),
         }
     }
@@ -119,18 +123,6 @@ impl Said {
             "" => String::new(),
             message => format!(": {message}"),
         }
-    }
-}
-
-fn one_line(text: &str) -> String {
-    let text: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MAX_SAID + 1)
-        .collect();
-    match text.char_indices().nth(MAX_SAID) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }
 
