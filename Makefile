@@ -12,7 +12,7 @@ export CARGO_TERM_COLOR ?= never
 export CLUSTER_CACHE ?= $(HOME)/.cache/agentrun/cluster
 JOBS ?= $(shell nproc)
 
-.PHONY: node help demo test test-unit test-integration test-e2e test-skills check format lint deny generated alone generate \
+.PHONY: node help demo demo-agent test test-unit test-integration test-e2e test-skills check format lint deny generated alone generate \
 	binaries images cluster install-tools bench clean
 
 help: ## What there is
@@ -20,6 +20,9 @@ help: ## What there is
 
 demo: ## Bring a cluster up, install AgentRun, run the examples, show what they made, take it all down
 	e2e/demo
+
+demo-agent: ## The same for a lead agent with a goal; AGENTRUN_MODEL_ENDPOINT, _NAME and _KEY choose a live model
+	e2e/demo-agent
 
 test: test-unit test-skills test-integration test-e2e ## All tests: unit, mock, real API server, real node
 

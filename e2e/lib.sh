@@ -7,6 +7,8 @@ export CLUSTER_CACHE=${CLUSTER_CACHE:-$HOME/.cache/agentrun/cluster}
 cluster=$root/e2e/cluster/cluster
 system=agentrun-system
 ours=
+# The stand-ins for models of the tests and the demo (model-server) are Pods of the cluster.
+to_models='[{"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"agentrun.dev/e2e-model": "true"}}}], "ports": [{"port": 8000, "protocol": "TCP"}]}]'
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -49,10 +51,40 @@ install_agentrun() {
     --set image="${AGENTRUN_IMAGE:-localhost/agentrun:dev}" \
     --set runtimeImage="${AGENTRUN_RUNTIME_IMAGE:-localhost/agentrun-runtime:dev}" \
     --set defaultImage="${AGENTRUN_DEFAULT_IMAGE:-localhost/agentrun-python:dev}" \
-    --set imagePullPolicy=IfNotPresent >&2
+    --set imagePullPolicy=IfNotPresent \
+    --set-json "networkPolicy.gatewayEgress=$to_models" >&2
 }
 
 uninstall_agentrun() {
   helm uninstall agentrun --namespace $system --wait >&2 || true
   helm uninstall agentrun-crds --namespace $system >&2 || true
+}
+
+# Copies a run's outputs out of its volume to $results, with a Pod that mounts it read-only: fetch RUN
+fetch() {
+  local run=$1 claim uid
+  claim=$(kubectl -n $namespace get agentrun "$run" -o jsonpath='{.status.claimName}')
+  uid=$(kubectl -n $namespace get agentrun "$run" -o jsonpath='{.metadata.uid}')
+  kubectl -n $namespace apply -f - >/dev/null <<Y
+apiVersion: v1
+kind: Pod
+metadata: {name: "read-$run"}
+spec:
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: read
+    image: ${AGENTRUN_DEFAULT_IMAGE:-localhost/agentrun-python:dev}
+    imagePullPolicy: IfNotPresent
+    command: [sleep, "600"]
+    securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+    volumeMounts: [{name: data, mountPath: /outputs, subPath: "users/default/threads/$uid/user-data/outputs", readOnly: true}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: $claim, readOnly: true}}]
+Y
+  kubectl -n $namespace wait "pod/read-$run" --for=condition=Ready --timeout=60s >/dev/null
+  mkdir -p "$results/$run"
+  kubectl -n $namespace exec "read-$run" -- tar -C /outputs -cf - . | tar -C "$results/$run" -xf -
+  kubectl -n $namespace delete pod "read-$run" --wait=false >/dev/null
 }

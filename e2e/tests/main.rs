@@ -14,6 +14,7 @@
 )]
 
 mod acceptance;
+mod agents;
 mod bad_input;
 mod disruption;
 mod ends;
@@ -70,6 +71,12 @@ fn main() -> ExitCode {
         acceptance::a_runs_own_criteria_are_checked_after_its_last_task,
         acceptance::a_command_is_run_again_in_a_fresh_sandbox_that_only_reads,
         acceptance::what_is_required_and_not_met_is_tried_again_with_notes,
+        agents::a_lead_works_on_its_goal_with_tools_and_delivers,
+        agents::a_lead_delegates_and_hears_what_came_of_it,
+        agents::a_model_that_only_delegates_is_held_to_its_caps,
+        agents::a_lead_whose_pod_is_killed_goes_on_where_it_was,
+        agents::tokens_that_are_used_up_end_an_agent_with_what_it_has,
+        agents::a_goal_without_a_model_waits_and_names_it,
         lifecycle::a_run_can_be_deleted_at_any_moment,
         lifecycle::cancel_works_before_the_start_while_running_and_in_a_pause,
         lifecycle::a_suspended_run_starts_nothing_and_goes_on_later,

@@ -2,6 +2,7 @@
 
 mod dump;
 mod manifest;
+mod model;
 mod run;
 mod trial;
 mod wait;
