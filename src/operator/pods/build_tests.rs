@@ -5,6 +5,7 @@ use agentrun_api::{EgressRule, EnvVar, SecretItem, SecretUse};
 use agentrun_protocol::environment::{self, SandboxFacts};
 use agentrun_protocol::probe::ProbeTargets;
 use k8s_openapi::api::core::v1::{Container, Volume};
+use std::path::Path;
 
 fn item(key: &str, path: Option<&str>, env: Option<&str>) -> SecretItem {
     SecretItem {
@@ -121,6 +122,27 @@ fn facts(pod: &Pod) -> SandboxFacts {
         .find(|variable| variable.name == environment::SANDBOX)
         .unwrap();
     serde_json::from_str(text.value.as_ref().unwrap()).unwrap()
+}
+
+// F073
+#[test]
+fn no_mount_has_its_source_where_user_code_can_exchange_it() {
+    for pod in pods() {
+        let mounts = |name: &str| container(&pod, name).volume_mounts.clone().unwrap_or_default();
+        let all = [mounts("runtime"), mounts("sandbox")].concat();
+        for writable in mounts("sandbox")
+            .iter()
+            .filter(|mount| mount.read_only != Some(true))
+        {
+            let folder = writable.sub_path.clone().unwrap_or_default();
+            let exchangeable = all.iter().find(|mount| {
+                let source = mount.sub_path.clone().unwrap_or_default();
+                let below = Path::new(&source).strip_prefix(&folder);
+                mount.name == writable.name && below.is_ok_and(|rest| rest.components().next().is_some())
+            });
+            assert_eq!(exchangeable, None, "user code can write {folder:?}");
+        }
+    }
 }
 
 #[test]

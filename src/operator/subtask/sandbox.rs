@@ -250,3 +250,33 @@ async fn claim(world: &World, run: &AgentRun, namespace: &str) -> Result<Option<
         class: spec.storage_class_name.unwrap_or_default(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pods::build_pod;
+    use crate::pods::fixtures::{input, platform, sandbox};
+
+    // F111
+    #[test]
+    fn labels_alone_make_no_pod_ours() {
+        let (sandbox, platform) = (sandbox(), platform(crate::pods::Injection::Image));
+        let input = input(&sandbox, &platform);
+        let pod = build_pod(&input);
+        assert!(is_ours(&pod, &input));
+        let mut forged = pod.clone();
+        forged.metadata.owner_references = None;
+        assert!(
+            !is_ours(&forged, &input),
+            "the labels are there, the owner is not"
+        );
+        let mut adopted = pod.clone();
+        for owner in adopted.metadata.owner_references.iter_mut().flatten() {
+            owner.controller = Some(false);
+        }
+        assert!(!is_ours(&adopted, &input));
+        let mut other = pod;
+        other.labels_mut().remove(labels::MADE_FOR);
+        assert!(!is_ours(&other, &input));
+    }
+}
