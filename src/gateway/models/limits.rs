@@ -18,7 +18,9 @@ pub(super) const ERROR_BODY: usize = 64 * 1024;
 pub(super) const CALLER: Duration = Duration::from_secs(10);
 /// Probes at the same time.
 pub(super) const PROBES: usize = 8;
-/// A Model that is not ready is looked at again after this time.
+/// A Model that is not ready is looked at again after this time, and each time later by as much again ...
+pub(super) const PROBE_SOON: Duration = Duration::from_secs(5);
+/// ... until it is looked at this often; one that is ready and suspected, too.
 pub(super) const PROBE_AGAIN: Duration = Duration::from_mins(2);
 /// ... or sooner where an object that it names is missing: that costs the endpoint nothing.
 pub(super) const PROBE_MISSING: Duration = Duration::from_secs(10);

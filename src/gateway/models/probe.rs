@@ -4,7 +4,7 @@
 use super::access::access;
 use super::ask::ask_once;
 use super::fault::{Fault, Next, says_no_tools};
-use super::limits::{PROBE, PROBE_AGAIN, PROBE_MISSING, PROBE_SPREAD, PROBE_WRITES, PROBES};
+use super::limits::{PROBE, PROBE_AGAIN, PROBE_MISSING, PROBE_SOON, PROBE_SPREAD, PROBE_WRITES, PROBES};
 use super::texts::Texts;
 use crate::backoff::Backoff;
 use crate::board::Name;
@@ -26,8 +26,39 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// When which generation of a Model was looked at.
-type Looked = HashMap<Name, (Option<i64>, Instant)>;
+/// Earlier looks at Models.
+type Looks = HashMap<Name, Look>;
+
+/// The last look at a Model.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    generation: Option<i64>,
+    at: Instant,
+    /// How often this generation was looked at without being ready.
+    vain: u32,
+}
+
+impl Look {
+    /// The look at `now` that follows `before`.
+    fn next(model: &Model, before: Option<Look>, now: Instant) -> Look {
+        let generation = model.metadata.generation;
+        let ready = current(model).is_some_and(|ready| ready.status == "True");
+        let again = before.filter(|look| look.generation == generation && !ready);
+        Look {
+            generation,
+            at: now,
+            vain: again.map_or(0, |look| look.vain.saturating_add(1)),
+        }
+    }
+
+    /// What is not ready is perhaps only starting: soon, and then ever later.
+    fn pause(self) -> Duration {
+        let doubled = 2_u32
+            .checked_pow(self.vain)
+            .and_then(|times| PROBE_SOON.checked_mul(times));
+        doubled.map_or(PROBE_AGAIN, |pause| pause.min(PROBE_AGAIN))
+    }
+}
 
 /// What a probe found.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +70,7 @@ enum Found {
 
 /// Looks after all Models, for ever.
 pub(crate) async fn look_after(gateway: Arc<Gateway>) {
-    let mut looked = Looked::new();
+    let mut looked = Looks::new();
     let mut probes = JoinSet::new();
     loop {
         let now = Instant::now();
@@ -59,7 +90,7 @@ pub(crate) async fn look_after(gateway: Arc<Gateway>) {
 }
 
 /// The Models to look at now.
-fn due(gateway: &Gateway, looked: &mut Looked, now: Instant) -> Vec<Arc<Model>> {
+fn due(gateway: &Gateway, looked: &mut Looks, now: Instant) -> Vec<Arc<Model>> {
     let models = gateway.board().models();
     looked.retain(|name, _| models.iter().any(|model| Name::of(&**model) == *name));
     let suspects = gateway.models.suspects();
@@ -68,23 +99,24 @@ fn due(gateway: &Gateway, looked: &mut Looked, now: Instant) -> Vec<Arc<Model>> 
         let name = Name::of(&*model);
         let before = looked.get(&name).copied();
         if is_due(&model, before, suspects.contains(&name), now) {
-            looked.insert(name, (model.metadata.generation, now));
+            looked.insert(name, Look::next(&model, before, now));
             due.push(model);
         }
     }
     due
 }
 
-fn is_due(model: &Model, before: Option<(Option<i64>, Instant)>, suspected: bool, now: Instant) -> bool {
-    let passed = |pause: Duration| before.is_none_or(|(_, at)| now.duration_since(at) >= pause);
-    let changed = before.is_some_and(|(generation, _)| generation != model.metadata.generation);
+fn is_due(model: &Model, before: Option<Look>, suspected: bool, now: Instant) -> bool {
+    let passed = |pause: Duration| before.is_none_or(|look| now.duration_since(look.at) >= pause);
+    let changed = before.is_some_and(|look| look.generation != model.metadata.generation);
+    let again = before.map_or(PROBE_SOON, Look::pause);
     match current(model) {
         Some(ready) if ready.status == "True" => suspected && passed(PROBE_AGAIN),
         Some(ready) => match ready.reason.parse() {
             Ok(ReadyReason::SecretNotFound | ReadyReason::ConfigMapNotFound) => passed(PROBE_MISSING),
-            _ => passed(PROBE_AGAIN),
+            _ => passed(again),
         },
-        None => changed || passed(PROBE_AGAIN),
+        None => changed || passed(again),
     }
 }
 

@@ -25,11 +25,19 @@ fn with(status: &str, generation: i64) -> Model {
 #[tokio::test(start_paused = true)]
 async fn a_model_is_looked_at_when_it_is_new_changed_suspected_or_not_ready() {
     let now = Instant::now() + PROBE_AGAIN * 2;
-    let just_now = Some((Some(2), now));
-    let long_ago = Some((Some(2), now - PROBE_AGAIN));
+    let looked = |generation, at| {
+        let generation = Some(generation);
+        Some(Look {
+            generation,
+            at,
+            vain: 0,
+        })
+    };
+    let just_now = looked(2, now);
+    let long_ago = looked(2, now - PROBE_AGAIN);
     // New, and changed.
     assert!(is_due(&model(|_| ()), None, false, now));
-    assert!(is_due(&with("True", 1), Some((Some(1), now)), false, now));
+    assert!(is_due(&with("True", 1), looked(1, now), false, now));
     assert!(!is_due(&with("True", 1), just_now, false, now));
     // Ready: only under suspicion, and not without pause.
     assert!(!is_due(&with("True", 2), None, false, now));
@@ -42,10 +50,26 @@ async fn a_model_is_looked_at_when_it_is_new_changed_suspected_or_not_ready() {
             "lastTransitionTime": "2030-01-01T00:00:00Z",
         }]});
     });
-    assert!(is_due(&missing, Some((Some(2), now - PROBE_MISSING)), false, now));
+    assert!(is_due(&missing, looked(2, now - PROBE_MISSING), false, now));
     assert!(!is_due(&missing, just_now, false, now));
     assert!(is_due(&with("False", 2), long_ago, false, now));
     assert!(!is_due(&with("False", 2), just_now, false, now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_does_not_get_ready_is_looked_at_ever_later() {
+    let now = Instant::now();
+    let mut look = Look::next(&model(|_| ()), None, now);
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        pauses.push(look.pause().as_secs());
+        look = Look::next(&with("False", 2), Some(look), now);
+    }
+    assert_eq!(pauses, [5, 10, 20, 40, 80, 120, 120]);
+    // A change, or a time of readiness, begins anew.
+    let changed = model(|o| o["metadata"]["generation"] = json!(3));
+    assert_eq!(Look::next(&changed, Some(look), now).pause(), PROBE_SOON);
+    assert_eq!(Look::next(&with("True", 2), Some(look), now).pause(), PROBE_SOON);
 }
 
 #[test]
