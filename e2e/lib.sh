@@ -7,8 +7,6 @@ export CLUSTER_CACHE=${CLUSTER_CACHE:-$HOME/.cache/agentrun/cluster}
 cluster=$root/e2e/cluster/cluster
 system=agentrun-system
 ours=
-# The stand-ins for models of the tests and the demo (model-server) are Pods of the cluster.
-to_models='[{"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"agentrun.dev/e2e-model": "true"}}}], "ports": [{"port": 8000, "protocol": "TCP"}]}]'
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -51,8 +49,7 @@ install_agentrun() {
     --set image="${AGENTRUN_IMAGE:-localhost/agentrun:dev}" \
     --set runtimeImage="${AGENTRUN_RUNTIME_IMAGE:-localhost/agentrun-runtime:dev}" \
     --set defaultImage="${AGENTRUN_DEFAULT_IMAGE:-localhost/agentrun-python:dev}" \
-    --set imagePullPolicy=IfNotPresent \
-    --set-json "networkPolicy.gatewayEgress=$to_models" >&2
+    --set imagePullPolicy=IfNotPresent >&2
 }
 
 uninstall_agentrun() {

@@ -21,6 +21,7 @@ mod ends;
 mod framework;
 mod gitops;
 mod hostile;
+mod http_api;
 mod isolation;
 mod lifecycle;
 mod plan;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         agents::a_lead_whose_pod_is_killed_goes_on_where_it_was,
         agents::tokens_that_are_used_up_end_an_agent_with_what_it_has,
         agents::a_goal_without_a_model_waits_and_names_it,
+        http_api::a_caller_makes_follows_and_calls_what_its_token_allows,
         lifecycle::a_run_can_be_deleted_at_any_moment,
         lifecycle::cancel_works_before_the_start_while_running_and_in_a_pause,
         lifecycle::a_suspended_run_starts_nothing_and_goes_on_later,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const SERVER: &str = include_str!("../../model-server/server.py");
-/// Lets the gateway reach it, as `e2e/lib.sh` installs the chart.
+/// What its Service selects.
 const LABEL: &str = "agentrun.dev/e2e-model";
 const PORT: u16 = 8000;
 
