@@ -53,7 +53,9 @@ def at_once(calls):
 
 
 made = [call("POST", f"{API}/tasks", HELLO, **{"idempotency-key": "one"}) for _ in range(2)]
-task = made[0][1].get("task_id", "none")
+if made[0][0] != 202:
+    raise SystemExit(f"no task was made: {made}")
+task = made[0][1]["task_id"]
 events = stream(f"{API}/tasks/{task}/stream")
 middle = events[len(events) // 2][0]
 print(json.dumps({
