@@ -146,7 +146,13 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
-    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+    // What `curl -d` says when nobody tells it otherwise. No browser sends a token by itself, so that a foreign page's
+    // form can do nothing with it.
+    let unsaid = essence == "application/x-www-form-urlencoded";
+    if unsaid
+        || essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    {
         return Ok(());
     }
     let message = format!("the body is said to be {kind:?}, send JSON with `Content-Type: application/json`");
@@ -156,6 +162,26 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_is_json_unless_it_is_said_to_be_something_else() {
+        let kind = |kind: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
+            is_json(&headers).is_ok()
+        };
+        assert!(is_json(&HeaderMap::new()).is_ok());
+        for good in [
+            "application/json; charset=utf-8",
+            "application/merge-patch+json",
+            "application/x-www-form-urlencoded",
+        ] {
+            assert!(kind(good), "{good}");
+        }
+        for bad in ["text/plain", "multipart/form-data; boundary=x", "application/xml"] {
+            assert!(!kind(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn names_that_would_change_a_path_are_no_names() {
