@@ -28,8 +28,8 @@ def program():
     return text
 
 
-def call(name, **arguments):
-    return {"name": name, "arguments": arguments}
+def call(tool, /, **arguments):
+    return {"name": tool, "arguments": arguments}
 
 
 def bash(description, command):

@@ -8,7 +8,12 @@ import urllib.request
 
 API, OTHER = os.environ["API"], os.environ["OTHER"]
 TOKENS = {name: open(f"/tokens/{name}").read() for name in ("right", "audience")}
-HELLO = {"spec": {"tasks": [{"name": "hello", "command": {"argv": ["sh", "-c", "echo hi > /mnt/user-data/outputs/hi.txt"]}}]}}
+
+
+def hello(word):
+    """A task that delivers one file."""
+    argv = ["sh", "-c", f"echo {word} > /mnt/user-data/outputs/hi.txt"]
+    return {"spec": {"tasks": [{"name": "hello", "command": {"argv": argv}}]}}
 
 
 def call(method, url, body=None, token="right", **headers):
@@ -52,7 +57,7 @@ def at_once(calls):
     return answers
 
 
-made = [call("POST", f"{API}/tasks", HELLO, **{"idempotency-key": "one"}) for _ in range(2)]
+made = [call("POST", f"{API}/tasks", hello("hi"), **{"idempotency-key": "one"}) for _ in range(2)]
 if made[0][0] != 202:
     raise SystemExit(f"no task was made: {made}")
 task = made[0][1]["task_id"]
@@ -60,7 +65,7 @@ events = stream(f"{API}/tasks/{task}/stream")
 middle = events[len(events) // 2][0]
 print(json.dumps({
     "made": made,
-    "otherBody": call("POST", f"{API}/tasks", {"spec": {"tasks": []}}, **{"idempotency-key": "one"}),
+    "otherBody": call("POST", f"{API}/tasks", hello("bye"), **{"idempotency-key": "one"}),
     "events": [data for _, data in events],
     "resumed": [data for _, data in stream(f"{API}/tasks/{task}/stream", middle)],
     "after": [data for name, data in events[[name for name, _ in events].index(middle) + 1:]],
