@@ -217,12 +217,8 @@ pub async fn a_lead_whose_pod_is_killed_goes_on_where_it_was(world: World) {
         .find(|asked| turn_of(asked) == 2)
         .expect("its last turn");
     let messages = last["messages"].as_array().expect("messages");
-    let counted = messages.last().expect("an answer")["content"].to_string();
-    assert_eq!(
-        counted.matches('x').count(),
-        counted.matches("exit").count() + 1,
-        "counted twice: {counted}"
-    );
+    // What `cat` showed: the count went on once, though two attempts worked at it.
+    assert_eq!(messages.last().expect("an answer")["content"], "x\n");
 }
 
 /// How often the assistant had spoken.

@@ -17,6 +17,10 @@ const NODE_SHIM: &str = include_str!("../shims/run.js");
 pub(super) const LOG_BYTES: u64 = 16 << 20;
 /// The longest first line of a script that is looked at.
 const FIRST_LINE: u64 = 256;
+/// The longest file that is searched for a `run`; longer ones are left to the shim.
+const SEARCHED: u64 = 256 * 1024;
+/// What a file that needs the shim defines or exports.
+const RUN: &[u8] = b"run";
 
 /// What the executor is to run for `assignment`; the caller's link numbers it.
 pub(super) fn exec(assignment: &Assignment, folders: &Folders, seen: &SeenFolders) -> Exec {
@@ -107,7 +111,10 @@ fn function(
             // Whatever the image's locale is: the contract is UTF-8.
             env.entry("PYTHONUTF8".to_owned())
                 .or_insert_with(|| "1".to_owned());
-            words(&["python3", "-u", "-c", PYTHON_SHIM, program])
+            match local.is_some_and(is_plain) {
+                true => words(&["python3", "-u", program]),
+                false => words(&["python3", "-u", "-c", PYTHON_SHIM, program]),
+            }
         }
         Some("js" | "mjs" | "cjs") => {
             let mut argv = vec!["node".to_owned()];
@@ -115,7 +122,12 @@ fn function(
             if let Some(bytes) = limits.memory_bytes.take() {
                 argv.push(format!("--max-old-space-size={}", (bytes >> 20).max(1)));
             }
-            argv.extend(words(&["-e", NODE_SHIM, program]) as Vec<String>);
+            let shim: &[&str] = if local.is_some_and(is_plain) {
+                &[]
+            } else {
+                &["-e", NODE_SHIM]
+            };
+            argv.extend(shim.iter().chain(&[program]).map(|word| (*word).to_owned()));
             argv
         }
         // A ConfigMap's files have no executable bit, so the interpreter is named here.
@@ -128,6 +140,25 @@ fn function(
         }
         _ => vec![program.to_owned()],
     }
+}
+
+/// Whether a file has no word `run`, and so can neither define nor export one: a program that starts by itself, which the
+/// shim would only make slower. False where that is not known.
+fn is_plain(file: &Path) -> bool {
+    let mut text = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(SEARCHED + 1).read_to_end(&mut text));
+    let whole = read.is_ok_and(|read| read as u64 <= SEARCHED);
+    whole && !has_word(&text, RUN)
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let part_of_a_name = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | 0x80..))
+    };
+    memchr::memmem::find_iter(text, word).any(|at| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        !part_of_a_name(before) && !part_of_a_name(text.get(at + word.len()))
+    })
 }
 
 /// Interpreter and argument of a script's first line.

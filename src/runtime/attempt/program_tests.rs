@@ -18,6 +18,37 @@ fn the_extension_chooses_the_interpreter() {
 }
 
 #[test]
+fn only_a_file_that_may_have_a_run_gets_the_program_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let argv = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let mut limits = Limits::FUNCTION;
+        function(name, Some(&file), &mut limits, &mut BTreeMap::new())
+    };
+    assert_eq!(
+        argv("f.py", "import sys\nprint(prune(sys.stdin))\n"),
+        ["python3", "-u", "f.py"]
+    );
+    assert_eq!(argv("f.js", "console.log(rerun, running)"), ["node", "f.js"]);
+    for (name, text) in [
+        ("f.py", "def run(input): return input"),
+        ("f.py", "from tasks import run"),
+        ("f.py", "import subprocess\nsubprocess.run(['ls'])"),
+        ("f.js", "exports.run = input => input"),
+        ("f.mjs", "export { work as run }"),
+    ] {
+        let argv = argv(name, text);
+        assert!(
+            argv.iter().any(|word| word == "-c" || word == "-e"),
+            "{text}: {argv:?}"
+        );
+    }
+    let long = format!("#{}", " ".repeat(usize::try_from(SEARCHED).unwrap()));
+    assert!(argv("f.py", &long).contains(&"-c".to_owned()));
+}
+
+#[test]
 fn node_gets_a_heap_cap_in_place_of_an_address_space_limit() {
     let (argv, limits) = check("/s/f.js", Some(64 << 20));
     assert_eq!(argv[1], "--max-old-space-size=64");

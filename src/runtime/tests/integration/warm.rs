@@ -47,7 +47,7 @@ while read -r request; do
   calls=$((calls + 1))
   case $request in
     *two*) printf '1\\n2\\n' ;;
-    *late*) (sleep 0.2; echo stray) & echo 1 ;;
+    *late*) (sleep 20; echo stray) & echo 1 ;;
     *text*) echo hello ;;
     *endless*) cat /dev/zero ;;
     *) echo \"{\\\"calls\\\":$calls}\" ;;
