@@ -57,20 +57,30 @@ impl TokenReviewer {
 
 impl Reviewer for TokenReviewer {
     async fn review(&self, token: &str) -> Result<PodIdentity, AuthError> {
-        let spec = TokenReviewSpec {
-            token: Some(token.to_owned()),
-            audiences: Some(vec![AUDIENCE.to_owned()]),
-        };
-        let review = TokenReview {
-            spec,
-            ..TokenReview::default()
-        };
-        // Closed never: the error arm only satisfies the type.
-        let _place = self.places.acquire().await.ok();
-        let answer = self.api.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| AuthError::Unavailable(Box::new(error)))?;
-        identity(answer.status.unwrap_or_default())
+        let status = token_review(&self.api, &self.places, token, AUDIENCE).await;
+        identity(status.map_err(|error| AuthError::Unavailable(Box::new(error)))?)
     }
+}
+
+/// Asks the API server about one token for `audience`, where one of `places` is free.
+pub(crate) async fn token_review(
+    api: &Api<TokenReview>,
+    places: &Semaphore,
+    token: &str,
+    audience: &str,
+) -> kube::Result<TokenReviewStatus> {
+    let spec = TokenReviewSpec {
+        token: Some(token.to_owned()),
+        audiences: Some(vec![audience.to_owned()]),
+    };
+    let review = TokenReview {
+        spec,
+        ..TokenReview::default()
+    };
+    // Closed never: the error arm only satisfies the type.
+    let _place = places.acquire().await.ok();
+    let answer = api.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.unwrap_or_default())
 }
 
 /// What a review proves. Only a Pod-bound token of the sandbox account for our audience is an identity.

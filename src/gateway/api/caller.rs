@@ -2,11 +2,12 @@
 
 use super::problem::{Code, Problem};
 use super::recent::Recent;
+use crate::auth::token_review;
 use crate::bounds::{REVIEWS, TOKEN};
 use agentrun_core::digest::sha256_hex;
 use agentrun_core::names::h;
 use http::{HeaderMap, header};
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
+use k8s_openapi::api::authentication::v1::TokenReviewStatus;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
@@ -130,19 +131,9 @@ impl Doorkeeper {
         if let Some(known) = self.callers.get(&key) {
             return known;
         }
-        let spec = TokenReviewSpec {
-            token: Some(token.to_owned()),
-            audiences: Some(vec![AUDIENCE.to_owned()]),
-        };
-        let review = TokenReview {
-            spec,
-            ..TokenReview::default()
-        };
-        let _place = self.places.acquire().await.ok();
-        let api: Api<TokenReview> = Api::all(self.client.clone());
-        let answer = api.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| unanswered("review the token", &error))?;
-        let caller = identity(answer.status.unwrap_or_default(), key.clone()).map(Arc::new);
+        let status = token_review(&Api::all(self.client.clone()), &self.places, token, AUDIENCE).await;
+        let status = status.map_err(|error| unanswered("review the token", &error))?;
+        let caller = identity(status, key.clone()).map(Arc::new);
         self.callers.put(key, caller.clone());
         caller
     }
