@@ -1,5 +1,13 @@
 //! Texts of strangers, fit for a status.
 
+/// `text`, or the beginning of it: at most `most` characters, and what was cut off shows as `…`.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => cut_off(text, most),
+    }
+}
+
 /// `text` in one line of at most `most` characters: control characters are escaped, and what was cut off shows as `…`.
 pub fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
@@ -12,15 +20,15 @@ pub fn one_line(text: &str, most: usize) -> String {
         };
         length += shown.chars().count();
         if length > most {
-            return cut(&line, most);
+            return cut_off(&line, most);
         }
         line.push_str(&shown);
     }
     line
 }
 
-fn cut(line: &str, most: usize) -> String {
-    let kept = line.chars().take(most.saturating_sub(1));
+fn cut_off(text: &str, most: usize) -> String {
+    let kept = text.chars().take(most.saturating_sub(1));
     kept.chain((most > 0).then_some('…')).collect()
 }
 
@@ -35,5 +43,12 @@ mod tests {
         assert_eq!(one_line("äöüx", 3), "äö…");
         assert_eq!(one_line("ab\n", 3), "ab…");
         assert_eq!(one_line("a", 0), "");
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüx", 3), "äö…");
+        assert_eq!((cut("", 0), cut("a", 0)), (String::new(), String::new()));
     }
 }

@@ -1,5 +1,6 @@
 //! Why a program failed: one word, and a sentence that names the fix.
 
+use crate::text::cut;
 use agentrun_api::SubTaskReason;
 use agentrun_protocol::executor::{ProcessEnd, StartError};
 use serde::Deserialize;
@@ -344,13 +345,6 @@ fn is_beside_the_point(line: &str) -> bool {
         .iter()
         .any(|start| line.starts_with(start))
         || native_frame()
-}
-
-fn cut(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(max)])
 }
 
 fn plain(reason: SubTaskReason, message: String) -> Diagnosis {

@@ -190,7 +190,10 @@ fn a_structured_error_is_forwarded() {
         "b".repeat(5000)
     );
     let error = structured_error(&long).unwrap();
-    assert!(error.code.len() < 70 && error.message.len() < 1100);
+    assert_eq!(
+        (error.code.chars().count(), error.message.chars().count()),
+        (64, 1024)
+    );
 }
 
 #[test]

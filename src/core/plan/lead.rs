@@ -3,6 +3,7 @@
 use super::outcome::TaskEnd;
 use crate::agents::delegate::MAX_PROMPT;
 use crate::expr::Output;
+use crate::text::cut;
 use agentrun_api::{
     AcceptancePolicy, AgentRunSpec, AgentWork, Artifact, Dependency, GoDuration, History, Outcome, Retry,
     RetryOutcome, SubTask, SubTaskStatus, TaskTemplate, When,
@@ -140,11 +141,4 @@ fn entry(told: &Told<'_>, most: usize) -> String {
         }
     }
     cut(&text.replace('\n', " "), most.saturating_sub(1)) + "\n"
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }

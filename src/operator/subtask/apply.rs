@@ -12,12 +12,16 @@ use agentrun_api::{Attempt, Outcome, SandboxStatus, SubTask, SubTaskReason, SubT
 use agentrun_core::acceptance::{self, Standing};
 use agentrun_core::plan::subtask::{Action, Decided, SubTaskPlan, phase_of};
 use agentrun_core::settle::Settlement;
+use agentrun_core::text::cut;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource as _, ResourceExt as _};
 use std::time::Duration;
+
+/// Characters of a message in a status.
+const MAX_MESSAGE: usize = 1000;
 
 /// Why every attempt starts a Pod of its own in this version.
 const COLD_REASON: &str = "NoReuseYet";
@@ -170,7 +174,7 @@ impl Writer<'_> {
             for known in status.attempts.iter_mut().filter(|known| known.number == attempt) {
                 known.reason = Some(reason.into());
             }
-            status.message = Some(cut(message));
+            status.message = Some(cut(message, MAX_MESSAGE));
         })
         .await
     }
@@ -228,7 +232,7 @@ impl Writer<'_> {
                 known.reason = Some(reason.to_owned());
                 known.finished = Some(now.clone());
             }
-            status.message = Some(cut(message)).filter(|message| !message.is_empty());
+            status.message = Some(cut(message, MAX_MESSAGE)).filter(|message| !message.is_empty());
             follow(status, settlement);
         })
         .await?;
@@ -267,7 +271,7 @@ impl Writer<'_> {
             unchecked(status);
             status.outcome = Some(decided.outcome);
             status.reason = Some(decided.reason.into());
-            status.message = Some(cut(&decided.message)).filter(|message| !message.is_empty());
+            status.message = Some(cut(&decided.message, MAX_MESSAGE)).filter(|message| !message.is_empty());
             status.waiting_for = None;
             status.next_attempt_time = None;
         })
@@ -300,7 +304,7 @@ impl Writer<'_> {
 
     /// Says what is waited for, if that has changed.
     async fn waiting(&mut self, waiting: Option<String>) -> Result<(), ReconcileError> {
-        let waiting = waiting.map(|text| cut(&text));
+        let waiting = waiting.map(|text| cut(&text, MAX_MESSAGE));
         let known = self
             .subtask
             .status
@@ -397,9 +401,4 @@ fn follow(status: &mut SubTaskStatus, settlement: &Settlement) {
             status.next_attempt_time = Some(MicroTime(*next_attempt_time));
         }
     }
-}
-
-/// Messages in status are bounded.
-fn cut(text: &str) -> String {
-    text.chars().take(1000).collect()
 }
