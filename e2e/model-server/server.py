@@ -84,7 +84,8 @@ class Script:
                     if rule.get("times") is not None:
                         rule["times"] -= 1
                     return rule["answer"]
-        return error(500, "the scenario has no answer to this request")
+        last = content((request.get("messages") or [{}])[-1])
+        return error(500, f"the scenario has no answer to this request, which ends with {last[-200:]!r}")
 
 
 def written(arguments):

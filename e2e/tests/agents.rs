@@ -1,6 +1,6 @@
 //! Agents on the real node, with a model that answers by a script.
 
-use crate::framework::{MINUTE, World, is_over};
+use crate::framework::{MINUTE, World, call, calls, is_over, otherwise, says};
 use agentrun_api::{StopReason, SubTaskRole};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -10,23 +10,6 @@ use serde_json::{Value, json};
 /// One rule: what the agent whose task contains `user` hears at its `turn`.
 fn at(user: &str, turn: usize, answer: &Value) -> Value {
     json!({"when": {"system": "You are an agent", "turn": turn, "user": user}, "answer": answer})
-}
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"name": name, "arguments": arguments})
-}
-
-fn calls(calls: &[Value]) -> Value {
-    json!({"toolCalls": calls, "usage": [100, 20]})
-}
-
-fn says(text: &str) -> Value {
-    json!({"text": text, "usage": [100, 20]})
-}
-
-/// What every request gets that no rule before was made for: the gateway's probe calls a tool.
-fn otherwise() -> Value {
-    json!({"answer": {"text": "ready", "usage": [1, 1]}})
 }
 
 pub async fn a_lead_works_on_its_goal_with_tools_and_delivers(world: World) {

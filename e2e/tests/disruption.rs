@@ -1,98 +1,11 @@
 //! The control plane stops, dies and comes back while runs live. Every step leaves the same end as without.
 
-use crate::framework::{MINUTE, World, labelled, named, python, sh, until};
+use crate::framework::{COMPONENTS, ControlPlane, MINUTE, World, named, python, sh, until};
 use agentrun_api::AgentRun;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
 use serde_json::json;
-
-struct ControlPlane {
-    deployments: Api<Deployment>,
-    pods: Api<Pod>,
-}
-
-impl ControlPlane {
-    fn of(world: &World) -> Self {
-        Self {
-            deployments: Api::namespaced(world.client.clone(), &world.system),
-            pods: Api::namespaced(world.client.clone(), &world.system),
-        }
-    }
-
-    async fn name(&self, component: &str) -> String {
-        let ours = ListParams::default().labels(&selector(component));
-        let found = self.deployments.list(&ours).await.expect("deployments").items;
-        found.first().expect("the installation has it").name_any()
-    }
-
-    /// Scales a part and waits until that many of it are ready and no other is left.
-    async fn scale(&self, component: &str, replicas: i32) {
-        let name = self.name(component).await;
-        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        self.deployments
-            .patch(&name, &PatchParams::default(), &patch)
-            .await
-            .expect("scaled");
-        let what = format!("{replicas} of {component}");
-        until(
-            &self.pods,
-            labelled(&selector(component)),
-            2 * MINUTE,
-            &what,
-            |seen| {
-                let ready = seen.values().filter(|pod| is_ready(pod)).count();
-                let wanted = usize::try_from(replicas).expect("not negative");
-                (ready == wanted && seen.len() == wanted).then_some(())
-            },
-        )
-        .await;
-    }
-
-    /// Kills a part's Pods without grace and waits for the next ones.
-    async fn kill(&self, component: &str) {
-        let now = DeleteParams::default().grace_period(0);
-        let ours = ListParams::default().labels(&selector(component));
-        let old: Vec<_> = self
-            .pods
-            .list(&ours)
-            .await
-            .expect("Pods")
-            .items
-            .iter()
-            .filter_map(kube::ResourceExt::uid)
-            .collect();
-        self.pods.delete_collection(&now, &ours).await.expect("killed");
-        until(
-            &self.pods,
-            labelled(&selector(component)),
-            2 * MINUTE,
-            "another Pod is ready",
-            |seen| {
-                let new = seen
-                    .values()
-                    .filter(|pod| pod.uid().is_some_and(|uid| !old.contains(&uid)));
-                new.into_iter().any(is_ready).then_some(())
-            },
-        )
-        .await;
-    }
-}
-
-fn selector(component: &str) -> String {
-    format!("app.kubernetes.io/name=agentrun,app.kubernetes.io/component={component}")
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
 
 /// Two tasks, one after the other; the first waits for a file that the second attempt of nothing would find.
 fn two_steps(seconds: u32) -> String {
@@ -119,9 +32,7 @@ fn ran_once(ended: &crate::framework::Finished) {
 pub async fn the_control_plane_may_stop_and_die_and_every_run_ends_the_same(world: World) {
     let control_plane = ControlPlane::of(&world);
     let outcome = tokio::spawn(scenarios(world.clone())).await;
-    for component in ["operator", "gateway"] {
-        control_plane.scale(component, 1).await;
-    }
+    control_plane.restore().await;
     if let Err(error) = outcome {
         std::panic::resume_unwind(error.into_panic());
     }
@@ -196,7 +107,7 @@ async fn what_is_deleted_meanwhile_is_released_later(world: &World, control_plan
 }
 
 async fn killed_parts_change_no_end(world: &World, control_plane: &ControlPlane) {
-    for component in ["operator", "gateway"] {
+    for component in COMPONENTS {
         let name = format!("{component}-dies");
         world.start(&name, &two_steps(5)).await;
         world.running_pod(&name, "first").await;

@@ -14,6 +14,7 @@
 )]
 
 mod acceptance;
+mod agent_kills;
 mod agents;
 mod bad_input;
 mod disruption;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         agents::a_lead_whose_pod_is_killed_goes_on_where_it_was,
         agents::tokens_that_are_used_up_end_an_agent_with_what_it_has,
         agents::a_goal_without_a_model_waits_and_names_it,
+        agent_kills::pods_of_a_lead_and_its_delegate_die_at_each_phase_and_the_end_is_the_same,
         http_api::a_caller_makes_follows_and_calls_what_its_token_allows,
         lifecycle::a_run_can_be_deleted_at_any_moment,
         lifecycle::cancel_works_before_the_start_while_running_and_in_a_pause,
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
     ];
     tests.extend(trials![Mode::Alone;
         hostile::no_program_finds_a_way_out_and_the_node_stays_well,
+        agent_kills::operator_and_gateway_die_at_each_phase_and_the_end_is_the_same,
         disruption::the_control_plane_may_stop_and_die_and_every_run_ends_the_same,
     ]);
     libtest_mimic::run(&arguments, tests).exit_code()

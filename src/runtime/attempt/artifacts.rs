@@ -1,15 +1,15 @@
 //! Files below `outputs` that an attempt made or changed. User code may change that folder at any time, so
 //! nothing here follows a link or leaves the folder, and all is bounded.
 
+use crate::store::evidence::Evidence;
 use crate::store::hash_of;
 use agentrun_protocol::result::ArtifactRef;
 use agentrun_sandbox::resolve::{Area, Links, Location, ResolveError, Roots};
 use agentrun_sandbox::tools::media::{HEAD, media_type};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use serde_json::Value;
-use std::collections::hash_map::RandomState;
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeSet, HashSet};
-use std::hash::BuildHasher as _;
 use std::io::{self, Read as _, Seek as _};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// What tells that a file changed. User code can set the modification time, but not the change time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
     size: i64,
@@ -42,12 +42,14 @@ struct Stamp {
     changed: (i64, u64),
 }
 
-/// The regular files below a folder, each as one number that stands for path and stamp: user code chooses how many
-/// and how long the paths are.
-#[derive(Debug, Default)]
+/// Stands for a file's path and stamp: the first half of their SHA-256.
+type Mark = [u8; MARK];
+const MARK: usize = 16;
+
+/// The regular files below a folder, each as its mark: user code chooses how many and how long the paths are.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
-    known: HashSet<u64>,
-    numbers: RandomState,
+    known: HashSet<Mark>,
 }
 
 /// What was found, and whether something was left out.
@@ -84,10 +86,20 @@ pub(super) fn list(roots: &Roots) -> io::Result<Listing> {
     let mut listing = Listing::default();
     // What is beyond the bound counts as new, should the walk afterwards come to it.
     let _ = walk(roots, &mut |path, stamp| {
-        let number = listing.numbers.hash_one((path, stamp));
-        listing.known.insert(number);
+        listing.known.insert(stamp.mark(path));
         ControlFlow::Continue(())
     })?;
+    Ok(listing)
+}
+
+/// Lists `outputs` as it was before the first attempt of an agent: a later attempt goes on with the same work, and what
+/// the one before has made belongs to it.
+pub(super) fn list_before_first(roots: &Roots, evidence: &Evidence) -> io::Result<Listing> {
+    if let Some(kept) = evidence.outputs_before() {
+        return Ok(Listing::from_bytes(&kept));
+    }
+    let listing = list(roots)?;
+    evidence.store_outputs_before(&listing.to_bytes())?;
     Ok(listing)
 }
 
@@ -96,7 +108,18 @@ type See<'a> = &'a mut dyn FnMut(&str, &Stamp) -> ControlFlow<()>;
 
 impl Listing {
     fn has(&self, path: &str, stamp: &Stamp) -> bool {
-        self.known.contains(&self.numbers.hash_one((path, stamp)))
+        self.known.contains(&stamp.mark(path))
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.known.iter().flatten().copied().collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let (marks, _) = bytes.as_chunks::<MARK>();
+        Self {
+            known: marks.iter().copied().collect(),
+        }
     }
 }
 
@@ -154,6 +177,19 @@ fn walk_folder(
 }
 
 impl Stamp {
+    fn mark(&self, path: &str) -> Mark {
+        let mut hasher = Sha256::new();
+        hasher.update(self.inode.to_be_bytes());
+        hasher.update(self.size.to_be_bytes());
+        for (seconds, nanoseconds) in [self.modified, self.changed] {
+            hasher.update(seconds.to_be_bytes());
+            hasher.update(nanoseconds.to_be_bytes());
+        }
+        hasher.update(path);
+        let digest = hasher.finalize();
+        std::array::from_fn(|place| digest[place])
+    }
+
     fn of(stat: &fs::Stat) -> Self {
         Stamp {
             inode: stat.st_ino,

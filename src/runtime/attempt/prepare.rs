@@ -14,7 +14,7 @@ use crate::store::volume::{self, VolumeError};
 use agentrun_api::SubTaskReason;
 use agentrun_core::skill::Schemas;
 use agentrun_protocol::probe::Isolation;
-use agentrun_protocol::work::{Assignment, FileRef};
+use agentrun_protocol::work::{Assignment, FileRef, Work};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -127,7 +127,10 @@ async fn store(
     let shared = Arc::clone(&context);
     let opened = crate::blocking(move || {
         let roots = context.settings.folders.roots();
-        let before = artifacts::list(&roots)?;
+        let before = match &assignment.work {
+            Work::Agent(_) => artifacts::list_before_first(&roots, &evidence)?,
+            Work::Function { .. } | Work::Command { .. } => artifacts::list(&roots)?,
+        };
         let unwritten = Before::of(&assignment.acceptance, &roots, &evidence)?;
         let (mut input, schemas) = match checked_input(&context, &assignment) {
             Ok(checked) => checked,

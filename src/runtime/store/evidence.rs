@@ -1,6 +1,6 @@
 //! What is kept of an attempt below `state`, where user code cannot reach it:
 //! `runs/RUN_UID/tasks/SUBTASK_UID/ATTEMPT/{result.json, output.json, stdout, stderr, calls.jsonl}`, and beside the
-//! attempts `before.json`.
+//! attempts `before.json` and, of an agent, `outputs.before`.
 
 use super::files::{FileError, beneath};
 use super::{Durability, sha256_of, write};
@@ -78,6 +78,20 @@ impl Evidence {
     /// Keeps what was there before the sub-task, for this attempt and later ones.
     pub(crate) fn store_before(&self, bytes: &[u8]) -> io::Result<()> {
         write(&self.before_path(), bytes, MODE, Durability::Process)
+    }
+
+    /// What an earlier attempt kept of `outputs` as it was before the sub-task.
+    pub(crate) fn outputs_before(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.outputs_before_path()).ok()
+    }
+
+    /// Keeps what `outputs` was like before the sub-task, for later attempts.
+    pub(crate) fn store_outputs_before(&self, bytes: &[u8]) -> io::Result<()> {
+        write(&self.outputs_before_path(), bytes, MODE, Durability::Node)
+    }
+
+    fn outputs_before_path(&self) -> PathBuf {
+        self.folder.with_file_name("outputs.before")
     }
 
     fn before_path(&self) -> PathBuf {

@@ -175,6 +175,8 @@ fn terms() -> AgentTerms {
         delegation: None,
         snapshot: None,
         continues: false,
+        is_planned: false,
+        reviews: None,
     }
 }
 
@@ -689,8 +691,12 @@ async fn the_end_of_the_pod_cancels_an_agent_and_a_later_attempt_goes_on() {
     assert_eq!(peer.play(hello).await.ending, Ending::Cancelled);
     let mut peer = stage.pod().await;
     peer.assign(&attempt(2, &agent(terms()))).await;
-    assert_success(&peer.play(hello).await, "It says hello.");
+    let result = peer.play(hello).await;
+    assert_success(&result, "It says hello.");
     assert_eq!(stage.lines("runs"), 1);
+    // The first attempt made it, and the agent delivers it.
+    let artifacts: Vec<_> = result.artifacts.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(artifacts, ["/mnt/user-data/outputs/hello.txt"]);
 }
 
 #[tokio::test]
