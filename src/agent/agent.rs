@@ -3,6 +3,7 @@
 use crate::context;
 use crate::entry::{Acted, Asked, Entry};
 use crate::guard::Guard;
+use crate::plan::Planning;
 use crate::prompt;
 use crate::setup::Setup;
 use crate::skill;
@@ -73,8 +74,10 @@ impl Agent {
     /// What is to be done now. Asking changes nothing.
     pub fn next(&self) -> Step {
         match &self.state.phase {
+            Phase::Planning(planning) => Step::Ask(Box::new(self.plan_request(planning))),
             Phase::Turn => Step::Ask(Box::new(self.turn_request())),
             Phase::Compacting(from) => Step::Ask(Box::new(self.summary_request(*from))),
+            Phase::Reviewing(answer) => Step::Ask(Box::new(self.review_request(answer))),
             Phase::Done(end) => Step::Done(Box::new(self.finished(end.clone()))),
             Phase::Acting { pending, .. } => {
                 let act = |call: &crate::state::Pending| match &call.stage {
@@ -104,6 +107,8 @@ impl Agent {
             Phase::Turn | Phase::Done(_) => Asked::Turn,
             Phase::Acting { .. } => Asked::Result,
             Phase::Compacting(_) => Asked::Summary,
+            Phase::Planning(_) => Asked::Plan,
+            Phase::Reviewing(_) => Asked::Review,
         };
         self.told(Entry::Answered {
             asked,
@@ -143,8 +148,12 @@ impl Agent {
         if !setup.notes.is_empty() {
             task = format!("{task}\n\n{}", prompt::notes(&setup.notes));
         }
+        let phase = match terms.is_planned {
+            true => Phase::Planning(Planning::default()),
+            false => Phase::Turn,
+        };
         let state = State {
-            phase: Phase::Turn,
+            phase,
             turn: 0,
             turns_before: 0,
             snapshot: setup.snapshot.clone(),
@@ -163,6 +172,8 @@ impl Agent {
             stop: None,
             empty: 0,
             repairs: 0,
+            review: None,
+            sent_back: 0,
             partial: String::new(),
             cuts: 0,
             image_bytes: 0,
@@ -241,6 +252,8 @@ impl Agent {
         let role = match asked {
             Asked::Turn => self.setup.terms.role,
             Asked::Result | Asked::Summary => Role::Summarizer,
+            Asked::Plan => Role::Planner,
+            Asked::Review => Role::Reviewer,
         };
         let usage = answer.usage;
         let spent = &mut self.state.spent;
@@ -269,6 +282,16 @@ impl Agent {
             },
             // Without a summary it goes on with less.
             Asked::Result => self.take_short(answer.ok().map(|answer| answer.text).as_deref()),
+            Asked::Plan => {
+                if let Phase::Planning(planning) = self.state.phase.clone() {
+                    self.take_plan(planning, answer.ok().map(|answer| answer.text).as_deref());
+                }
+            }
+            Asked::Review => {
+                if let Phase::Reviewing(submitted) = self.state.phase.clone() {
+                    self.take_review(submitted, answer.ok().map(|answer| answer.text).as_deref());
+                }
+            }
             Asked::Summary => {
                 if let Phase::Compacting(from) = self.state.phase {
                     self.summarized(from, answer.ok().map(|answer| answer.text).as_deref());
@@ -355,6 +378,7 @@ impl Agent {
             facts: AgentFacts {
                 turns: self.state.turn,
                 stop_reason: self.state.stop,
+                review: self.state.review.clone(),
                 spent: self.state.spent.clone(),
             },
             transcript,

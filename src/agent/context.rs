@@ -22,7 +22,7 @@ const MAX_REFUSED: u32 = 3;
 /// The most bytes of a summary.
 const MAX_SUMMARY: usize = 12 * 1024;
 /// Bytes of one message that the summarizer reads.
-const MAX_READ: usize = 3_000;
+pub(crate) const MAX_READ: usize = 3_000;
 /// Bytes of images in one request: the largest one fits (3 MiB). Older ones are not kept either, since all that an agent
 /// may look at would not fit our memory.
 pub(crate) const MAX_IMAGES: usize = 3 << 20;
@@ -159,7 +159,7 @@ impl Agent {
     }
 
     /// The conversation before the line `from` as text.
-    fn material(&self, from: usize) -> String {
+    pub(crate) fn material(&self, from: usize) -> String {
         let state = &self.state;
         let mut parts = vec![format!("[task]\n{}", shorten(&state.task, MAX_READ))];
         let mut add = |transcript: &Transcript, whose: &str| {

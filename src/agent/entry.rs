@@ -34,6 +34,10 @@ pub enum Asked {
     Result,
     /// To shorten the conversation.
     Summary,
+    /// To plan the work.
+    Plan,
+    /// To review the answer.
+    Review,
 }
 
 /// An act that was done.

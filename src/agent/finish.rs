@@ -41,11 +41,10 @@ impl Agent {
     fn conclude(&mut self, whole: &str, finish: Finish) {
         let whole = &whole[..whole.floor_char_boundary(MAX_ANSWER)];
         let Some(schema) = &self.setup.terms.output_schema else {
-            self.end(End::Answered(Answer::Text(whole.to_owned())));
-            return;
+            return self.submit(Answer::Text(whole.to_owned()));
         };
         let problem = match output::read(schema, whole) {
-            Ok(answer) => return self.end(End::Answered(answer)),
+            Ok(answer) => return self.submit(answer),
             Err(problem) if finish == Finish::Length => format!("it was cut at the length limit; {problem}"),
             Err(problem) => problem,
         };
@@ -87,6 +86,10 @@ impl Agent {
     /// Tokens or money are used up: what was said is all there will be.
     pub(crate) fn cap(&mut self, failure: ModelFailure) {
         self.state.stop = Some(StopReason::TokenCapped);
+        if let Phase::Reviewing(answer) = &self.state.phase {
+            let answer = answer.clone();
+            return self.end(End::Answered(answer));
+        }
         self.end_with_last(Failure::Model(failure));
     }
 

@@ -2,11 +2,12 @@
 
 use crate::delegate::Long;
 use crate::guard::Guard;
-use crate::step::{ActKind, End};
+use crate::plan::Planning;
+use crate::step::{ActKind, Answer, End};
 use crate::stored::Stored;
 use crate::todos::Todo;
 use crate::transcript::{Speaker, Transcript, user};
-use agentrun_protocol::agent::{CallPlace, Spent, StopReason};
+use agentrun_protocol::agent::{CallPlace, Review, Spent, StopReason};
 use agentrun_protocol::chat::{Image, Message, ToolCall};
 use std::collections::BTreeMap;
 
@@ -51,6 +52,10 @@ pub(crate) struct State {
     pub(crate) empty: u32,
     /// Answers that did not fit the output schema.
     pub(crate) repairs: u32,
+    /// What the reviewer said last.
+    pub(crate) review: Option<Review>,
+    /// How often the reviewer sent an answer back.
+    pub(crate) sent_back: u32,
     /// The begin of an answer that was cut.
     pub(crate) partial: String,
     /// How often the answer was cut.
@@ -77,6 +82,8 @@ pub(crate) struct Size {
 /// What is being done.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
+    /// The work is planned, before the first turn.
+    Planning(Planning),
     /// The model has its turn.
     Turn,
     /// Its calls are made.
@@ -87,6 +94,8 @@ pub(crate) enum Phase {
     },
     /// The lines before this one are shortened.
     Compacting(usize),
+    /// Its answer is reviewed.
+    Reviewing(Answer),
     /// It is over.
     Done(End),
 }

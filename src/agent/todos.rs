@@ -30,6 +30,16 @@ enum Status {
     Completed,
 }
 
+impl Todo {
+    /// One that is not begun.
+    pub(crate) fn open(content: String) -> Todo {
+        Todo {
+            content,
+            status: Status::Pending,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Arguments {
     todos: Vec<Todo>,

@@ -165,6 +165,10 @@ pub struct SubTaskStatus {
     /// Why an agent was stopped before it was done: it had used up its tokens or turns, or repeated itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
+    /// What the model of role `reviewer` said of an agent's last answer. Its word is no proof: what a machine checked
+    /// stands in `acceptance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// What it waits for, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
@@ -249,6 +253,18 @@ pub struct Attempt {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<MicroTime>,
+}
+
+/// What a reviewer says of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    /// Whether it found that the answer does what was asked for.
+    pub accepted: bool,
+    /// What it found missing or wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), inner(length(max = 500)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub notes: Vec<String>,
 }
 
 /// The sandbox a sub-task is assigned to.

@@ -3,13 +3,16 @@
 use crate::assignment::{Facts, NotAssignable, SkillFacts, never, wait};
 use crate::skills::travels;
 use agentrun_api::names::labels::SNAPSHOT;
-use agentrun_api::{AdmittedReason, AgentWork, ContextMode, History, Model, Skill, SubTask, SubTaskReason};
+use agentrun_api::{
+    AdmittedReason, AgentWork, ContextMode, History, Model, Skill, SubTask, SubTaskReason, SubTaskSpec,
+};
 use agentrun_core::agents::caps::Caps;
 use agentrun_core::agents::delegate::check_snapshot;
-use agentrun_core::agents::models::{DEFAULT_CONTEXT_TOKENS, NoModel, choose};
+use agentrun_core::agents::models::{DEFAULT_CONTEXT_TOKENS, NoModel, choose, has_own};
 use agentrun_core::agents::tools::{self, Possible};
 use agentrun_core::agents::{role, types};
 use agentrun_protocol::agent::{AgentTerms, DelegationTerms, ModelTraits, SkillCard};
+use agentrun_protocol::chat::Role;
 use agentrun_protocol::work::{FileRef, SkillFiles};
 use kube::ResourceExt as _;
 
@@ -43,6 +46,8 @@ pub(crate) fn terms(
         cards.push(card);
         folders.push(folder);
     }
+    let is_lead = role == Role::Lead;
+    let has_own = |role| is_lead && has_own(facts.models, &run.spec.models, role);
     let terms = AgentTerms {
         role,
         prompt: work.prompt.clone(),
@@ -64,8 +69,16 @@ pub(crate) fn terms(
         }),
         snapshot: snapshot(facts.subtask)?,
         continues: spec.history == Some(History::Continue),
+        is_planned: has_own(Role::Planner),
+        reviews: has_own(Role::Reviewer).then(|| send_backs(spec)),
     };
     Ok((terms, folders))
+}
+
+/// How often a reviewer may send an answer back: as often as there are attempts besides the first, and once at least.
+fn send_backs(spec: &SubTaskSpec) -> u32 {
+    let attempts = spec.retry.as_ref().and_then(|retry| retry.attempts).unwrap_or(1);
+    u32::try_from(attempts - 1).unwrap_or_default().max(1)
 }
 
 fn count(number: usize) -> u32 {

@@ -427,6 +427,36 @@ fn an_agent_that_is_too_deep_has_nobody_to_ask() {
 }
 
 #[test]
+fn a_lead_is_planned_and_reviewed_only_where_somebody_was_made_for_it() {
+    let with = |role: &str, roles: &Value| {
+        let mut own = model(&json!({"roles": roles, "default": false}));
+        own.metadata.name = Some("own".into());
+        let case = agent(|o| o["spec"]["role"] = json!(role));
+        let found = terms(&Case {
+            models: vec![model(&json!({})), own],
+            ..case
+        });
+        (found.is_planned, found.reviews)
+    };
+    assert_eq!(
+        with("Lead", &json!([])),
+        (false, None),
+        "a default Model is not enough"
+    );
+    assert_eq!(with("Lead", &json!(["planner"])), (true, None));
+    assert_eq!(with("Lead", &json!(["reviewer"])), (false, Some(1)));
+    assert_eq!(with("Task", &json!(["planner", "reviewer"])), (false, None));
+    let named = Case {
+        run: Some(run(|o| {
+            o["spec"]["models"] = json!({"planner": "m", "reviewer": "m"})
+        })),
+        ..agent(|o| o["spec"]["retry"] = json!({"attempts": 3}))
+    };
+    let found = terms(&named);
+    assert_eq!((found.is_planned, found.reviews), (true, Some(2)));
+}
+
+#[test]
 fn a_model_that_is_missing_is_waited_for_and_two_that_compete_are_not() {
     let none = Case {
         models: Vec::new(),

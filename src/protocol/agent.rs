@@ -42,6 +42,12 @@ pub struct AgentTerms {
     /// The conversation of the thread goes on.
     #[serde(default)]
     pub continues: bool,
+    /// A model of role `planner` plans the work before it begins.
+    #[serde(default)]
+    pub is_planned: bool,
+    /// How often a model of role `reviewer` may send the answer back; absent where nobody reviews it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviews: Option<u32>,
 }
 
 /// What the agent's model can do.
@@ -194,6 +200,17 @@ pub struct Spent {
     pub cost_micros: u64,
 }
 
+/// What a reviewer says of an answer: a model's word, which proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    /// Whether the answer does what was asked for.
+    pub accepted: bool,
+    /// What is missing or wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
 /// How an agent went, besides its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -203,6 +220,9 @@ pub struct AgentFacts {
     /// Why it was stopped before it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
+    /// What a reviewer said of its last answer; absent when nobody reviewed it, or could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// What it used.
     pub spent: Spent,
 }

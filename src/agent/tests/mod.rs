@@ -6,7 +6,9 @@ mod delegation;
 mod guards;
 mod journal;
 mod output;
+mod planned;
 mod random;
+mod reviewed;
 mod skills;
 mod snapshot;
 
@@ -68,6 +70,8 @@ fn terms() -> AgentTerms {
         }),
         snapshot: None,
         continues: false,
+        is_planned: false,
+        reviews: None,
     }
 }
 

@@ -56,6 +56,8 @@ fn small_setup() -> Setup {
     let mut small = terms();
     small.traits.context_tokens = 9_000;
     small.max_turns = 12;
+    small.is_planned = true;
+    small.reviews = Some(2);
     small.skills = vec![agentrun_protocol::agent::SkillCard {
         name: "sums".to_owned(),
         description: "Sums".to_owned(),

@@ -4,6 +4,7 @@ pub mod caps;
 pub mod delegate;
 pub mod models;
 pub mod money;
+pub mod plan;
 pub mod role;
 pub mod tools;
 pub mod types;

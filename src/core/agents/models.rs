@@ -79,6 +79,13 @@ pub fn choose<'a>(
     only(&defaults, role, "default")?.ok_or(NoModel::Missing { role })
 }
 
+/// Whether a role has a Model of its own: the run names one, or one of the namespace's has the role. A default Model is
+/// none: plans and reviews are made for those who asked for them.
+pub fn has_own(models: &[&Model], by_role: &BTreeMap<String, String>, role: Role) -> bool {
+    let has_role = |model: &&Model| model.spec.roles.iter().any(|known| known == role.as_str());
+    by_role.contains_key(role.as_str()) || models.iter().any(has_role)
+}
+
 fn only<'a>(found: &[&'a Model], role: Role, by: &'static str) -> Result<Option<&'a Model>, NoModel> {
     match found {
         [] => Ok(None),
@@ -118,6 +125,13 @@ pub fn needs(run: &AgentRunSpec) -> Vec<Need> {
     if run.goal.is_some() {
         need(Role::Lead, lead.model.as_ref());
         delegates |= tools::asks_to_delegate(SubTaskRole::Lead, lead.tools.as_deref());
+        let named = [Role::Planner, Role::Reviewer];
+        for role in named
+            .into_iter()
+            .filter(|role| run.models.contains_key(role.as_str()))
+        {
+            need(role, None);
+        }
     }
     for work in run.tasks.iter().filter_map(|task| task.agent.as_ref()) {
         need(Role::Executor, work.agent.model.as_ref());

@@ -91,6 +91,10 @@ fn a_run_needs_the_models_of_its_agents_and_of_those_they_may_delegate_to() {
         [(Role::Lead, Some("m".to_owned()))]
     );
     assert_eq!(
+        roles(json!({"goal": "x", "lead": {"tools": []}, "models": {"planner": "p", "reviewer": "r"}})),
+        [(Role::Lead, None), (Role::Planner, None), (Role::Reviewer, None)]
+    );
+    assert_eq!(
         roles(json!({"goal": "x", "delegation": {"agents": [{"name": "researcher"}]}})),
         [
             (Role::Lead, None),

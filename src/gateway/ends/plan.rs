@@ -3,12 +3,13 @@
 use crate::ends::Report;
 use crate::placement::newest;
 use agentrun_api::{
-    Attempt, Outcome, StopReason, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing,
+    Attempt, Outcome, Review, StopReason, SubTask, SubTaskPhase, SubTaskStatus, SubTaskUsage, Timing,
 };
 use agentrun_core::acceptance::{self, Standing};
 use agentrun_core::agents::{money, role};
 use agentrun_core::plan::rerun;
 use agentrun_core::settle::{Settlement, Stop, Verdict, settle};
+use agentrun_core::text::one_line;
 use agentrun_protocol::agent::{self, AgentFacts};
 use agentrun_protocol::work::AttemptId;
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +17,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::ResourceExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+/// Notes of a review, and characters of one: the bounds of the schema.
+const MAX_NOTES: usize = 10;
+const MAX_NOTE: usize = 500;
 
 /// What a report is about: results count only with all three.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +114,8 @@ fn details(patch: &mut Patch, old: &SubTaskStatus, report: &Report) {
     patch.set("message", report.message.as_ref(), old.message.is_some());
     let stopped = report.agent.as_ref().and_then(|agent| agent.stop_reason);
     patch.set("stopReason", stopped.map(stop_reason), old.stop_reason.is_some());
+    let review = report.agent.as_ref().and_then(|agent| agent.review.as_ref());
+    patch.set("review", review.map(bounded_review), old.review.is_some());
     patch.set("exitCode", report.exit_code, old.exit_code.is_some());
     patch.set("output", report.output.as_ref(), old.output.is_some());
     patch.set("outputRef", report.output_ref.as_ref(), old.output_ref.is_some());
@@ -249,6 +256,15 @@ fn spent(old: Option<&SubTaskUsage>, agent: Option<&AgentFacts>) -> SubTaskUsage
     let cost = agent.spent.cost_micros.max(before);
     usage.cost = (cost > 0).then(|| money::written(cost));
     usage
+}
+
+/// Within the bounds of the schema, whatever a runtime sends.
+fn bounded_review(review: &agent::Review) -> Review {
+    let notes = review.notes.iter().take(MAX_NOTES);
+    Review {
+        accepted: review.accepted,
+        notes: notes.map(|note| one_line(note, MAX_NOTE)).collect(),
+    }
 }
 
 fn stop_reason(reason: agent::StopReason) -> StopReason {

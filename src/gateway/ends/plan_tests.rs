@@ -379,6 +379,21 @@ fn an_agents_end_says_why_it_stopped_and_what_it_used_by_role() {
 }
 
 #[test]
+fn a_review_is_written_within_its_bounds_and_not_kept_from_an_attempt_before() {
+    let of = |review: &Value| {
+        let report = result(|r| r["agent"] = json!({"turns": 1, "spent": {}, "review": review}));
+        let before = subtask(|o| o["status"]["review"] = json!({"accepted": true}));
+        written(plan(&before, &key(1), &report, false, now()))
+    };
+    let notes = vec!["ä".repeat(600); 12];
+    let refused = of(&json!({"accepted": false, "notes": notes}))["review"].clone();
+    assert_eq!(refused["accepted"], false);
+    let kept = refused["notes"].as_array().unwrap();
+    assert_eq!((kept.len(), kept[0].as_str().unwrap().chars().count()), (10, 500));
+    assert_eq!(of(&Value::Null)["review"], Value::Null);
+}
+
+#[test]
 fn what_an_attempt_before_used_is_not_forgotten_by_one_that_tells_less() {
     let before = subtask(|o| {
         o["status"]["usage"] = json!({"tokens": 50, "tokensByRole": {"lead": 50}, "cost": "0.2"});

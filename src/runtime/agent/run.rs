@@ -54,6 +54,7 @@ pub(crate) async fn run(job: Job<'_>, control: &Control) -> Result<Over, OpenErr
             let facts = AgentFacts {
                 turns: desk.agent.turns(),
                 stop_reason: None,
+                review: None,
                 spent: desk.agent.spent().clone(),
             };
             (Err(halt), facts, desk.last_text(), desk.agent.snapshot())
