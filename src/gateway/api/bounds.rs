@@ -55,5 +55,7 @@ pub(crate) const CALL: (Duration, Duration) = (Duration::from_mins(1), Duration:
 pub(crate) const CALL_GRACE: Duration = Duration::from_secs(10);
 /// Seconds that the run of a function call stays after its end.
 pub(crate) const CALL_TTL: i32 = 60;
+/// Seconds that the run of a chat completion stays after its end, for what it delivered.
+pub(crate) const CHAT_TTL: i32 = 3_600;
 /// How long the last events of a run that is over are looked for.
 pub(crate) const CLOSING: Duration = Duration::from_mins(1);

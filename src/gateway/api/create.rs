@@ -199,7 +199,7 @@ pub(crate) fn literal(text: &str) -> String {
 
 /// Finds the mistakes that the operator would find, before anything is made. A spec that is not even of the right
 /// shape is left to the API server, which names every mistake.
-fn check(spec: &Value) -> Result<(), Problem> {
+pub(crate) fn check(spec: &Value) -> Result<(), Problem> {
     let Ok(spec) = serde_json::from_value::<AgentRunSpec>(spec.clone()) else {
         return Ok(());
     };

@@ -7,6 +7,7 @@
 
 mod bounds;
 mod caller;
+mod chat;
 mod cluster;
 mod create;
 mod flow;

@@ -117,6 +117,16 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// The refusal with the same status and headers, told in another shape.
+    pub(crate) fn with_body(self, body: &impl Serialize) -> Response {
+        let mut response = self.into_response();
+        *response.body_mut() = serde_json::to_vec(body).unwrap_or_default().into();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        response
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let code = self.code;

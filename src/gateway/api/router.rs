@@ -1,7 +1,7 @@
 //! Which path does what.
 
 use super::problem::{Code, Problem};
-use super::{Api, bounds, create, flow, tasks};
+use super::{Api, bounds, chat, create, flow, tasks};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -42,6 +42,8 @@ fn tenant() -> Router<Arc<Api>> {
         .route("/tasks/{id}/cancel", post(tasks::cancel))
         .route("/tasks/{id}/answer", post(tasks::no_input))
         .route("/tasks/{id}/approve", post(tasks::no_input))
+        .route("/v1/models", get(chat::models))
+        .route("/v1/chat/completions", post(chat::complete))
         .route("/flow/{function}", post(flow::call))
         .route("/flow/{skill}/{function}", post(flow::call))
 }

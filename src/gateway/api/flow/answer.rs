@@ -4,8 +4,8 @@ use super::wait::End;
 use crate::api::problem::{Problem, json};
 use crate::api::view;
 use agentrun_api::{AgentRun, FailedReason, Outcome, SubTask, SubTaskReason, SubTaskStatus};
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -87,12 +87,9 @@ impl FlowAnswer {
         let code = serde_json::to_value(problem.code).unwrap_or_default();
         let code = code.as_str().unwrap_or_default().to_owned();
         let status = problem.code.status();
-        let answer = failed(status, &code, problem.message.clone()).response(false);
-        // The same headers as every other refusal.
-        let mut response = problem.into_response();
-        *response.body_mut() = answer.into_body();
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-        response
+        let mut answer = failed(status, &code, problem.message.clone());
+        answer.envelope = None;
+        problem.with_body(&answer)
     }
 
     /// The response, with all that is known if that was asked for.

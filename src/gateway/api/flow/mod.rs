@@ -2,7 +2,7 @@
 
 mod answer;
 mod find;
-mod wait;
+pub(crate) mod wait;
 
 pub(crate) use answer::FlowAnswer;
 
@@ -76,17 +76,11 @@ async fn answer(
         &params.function(),
     )?;
     let timeout = timeout(options.timeout.as_deref())?;
-    let _place = api.calls.try_acquire().map_err(|_| {
-        let message = format!(
-            "{} function calls are going on, which is the limit: come back",
-            bounds::CALLS
-        );
-        Problem::new(Code::TooManyRequests, message)
-    })?;
+    let _place = api.calls.try_acquire().map_err(|_| too_many_calls())?;
     let key = idempotency_key(headers)?;
     let name = match &key {
         Some(key) => keyed_name("call", &namespace, &caller, key),
-        None => unique_name(),
+        None => unique_name("call"),
     };
     let spec = spec(&function, input, timeout, options.pool.as_deref(), &caller);
     let digest = digest(&spec);
@@ -191,9 +185,15 @@ fn timeout(asked: Option<&str>) -> Result<Duration, Problem> {
     Ok(parsed)
 }
 
-fn unique_name() -> String {
+pub(crate) fn too_many_calls() -> Problem {
+    let most = bounds::CALLS;
+    let message = format!("{most} calls are going on, which is the limit: come back");
+    Problem::new(Code::TooManyRequests, message)
+}
+
+pub(crate) fn unique_name(kind: &str) -> String {
     let random = || RandomState::new().hash_one(()).to_string();
-    format!("call-{}", h(20, &[&random(), &random()]))
+    format!("{kind}-{}", h(20, &[&random(), &random()]))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) enum End {
 
 /// What the watches have seen of a call.
 #[derive(Debug, Default)]
-pub(super) struct Waiter {
+pub(crate) struct Waiter {
     seen: watch::Sender<Seen>,
 }
 
@@ -61,7 +61,7 @@ impl Sink for Waiter {
 }
 
 /// The end of the run with this UID.
-pub(super) async fn end(
+pub(crate) async fn end(
     waiter: &Waiter,
     uid: &str,
     latest: Instant,
@@ -108,14 +108,14 @@ fn seen_end(seen: &Seen, uid: &str) -> Option<Result<End, Problem>> {
 }
 
 /// Cancels the run of a call if nobody is there any more to hear its end.
-pub(super) struct CancelUnheard {
+pub(crate) struct CancelUnheard {
     cluster: Arc<Cluster>,
     name: Name,
     armed: bool,
 }
 
 impl CancelUnheard {
-    pub(super) fn new(cluster: &Arc<Cluster>, name: &Name, armed: bool) -> Self {
+    pub(crate) fn new(cluster: &Arc<Cluster>, name: &Name, armed: bool) -> Self {
         Self {
             cluster: Arc::clone(cluster),
             name: name.clone(),
@@ -124,7 +124,7 @@ impl CancelUnheard {
     }
 
     /// The end was heard.
-    pub(super) fn heard(mut self) {
+    pub(crate) fn heard(mut self) {
         self.armed = false;
     }
 }

@@ -20,5 +20,5 @@ fn the_time_of_a_call_has_a_default_and_bounds() {
 
 #[test]
 fn names_of_calls_differ() {
-    assert_ne!(unique_name(), unique_name());
+    assert_ne!(unique_name("call"), unique_name("call"));
 }

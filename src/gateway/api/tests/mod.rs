@@ -1,6 +1,7 @@
 //! The API over a scripted API server that keeps what it is given.
 
 mod calls;
+mod chat;
 mod door;
 mod fake;
 mod load;

@@ -1,6 +1,8 @@
 //! `docs/openapi.json` is made from the types of the code: `UPDATE_OPENAPI=1 cargo test -p agentrun-gateway openapi`.
 
 use super::*;
+use crate::api::chat::request::ChatRequest;
+use crate::api::chat::{ChatCompletion, ChatRefused, ModelList};
 use crate::api::create::NewTask;
 use crate::api::flow::FlowAnswer;
 use crate::api::problem::ProblemBody;
@@ -105,7 +107,7 @@ fn operations(types: &mut SchemaGenerator) -> Vec<Operation> {
             path: "/tasks",
             id: "createTask",
             summary: "Make a task",
-            parameters: vec![key],
+            parameters: vec![key.clone()],
             body: Some(new),
             answers: vec![(
                 "202",
@@ -184,7 +186,50 @@ fn operations(types: &mut SchemaGenerator) -> Vec<Operation> {
         },
     ];
     all.extend(calls);
+    all.extend(chat(types, &key));
     all
+}
+
+fn chat(types: &mut SchemaGenerator, key: &Value) -> [Operation; 2] {
+    let json_of = |schema: Value| json!({"application/json": {"schema": schema}});
+    let refused = json_of(reference::<ChatRefused>(types));
+    let answers = |description, of: Value| {
+        vec![
+            ("200", description, json_of(of)),
+            (
+                "4XX",
+                "It was refused; nothing was made, but for 422 of a run that never started.",
+                refused.clone(),
+            ),
+            (
+                "5XX",
+                "The run ended without an answer, took too long, or was not made (503).",
+                refused.clone(),
+            ),
+        ]
+    };
+    [
+        Operation {
+            method: "get",
+            path: "/v1/models",
+            id: "listModels",
+            summary: "List what `model` of a chat completion takes",
+            parameters: Vec::new(),
+            body: None,
+            answers: answers("The models.", reference::<ModelList>(types)),
+            problems: &[],
+        },
+        Operation {
+            method: "post",
+            path: "/v1/chat/completions",
+            id: "completeChat",
+            summary: "Let a run answer a conversation, as a model would",
+            parameters: vec![key.clone()],
+            body: Some(json_of(reference::<ChatRequest>(types))),
+            answers: answers("The lead agent's answer.", reference::<ChatCompletion>(types)),
+            problems: &[],
+        },
+    ]
 }
 
 fn reference<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
