@@ -85,3 +85,36 @@ Y
   kubectl -n $namespace exec "read-$run" -- tar -C /outputs -cf - . | tar -C "$results/$run" -xf -
   kubectl -n $namespace delete pod "read-$run" --wait=false >/dev/null
 }
+
+# For demonstrations, which work in $namespace. Says what the cluster says when it failed, and gives everything back:
+# leave CODE KINDS COMPONENT
+leave() {
+  local code=$1 kinds=$2 component=$3
+  if [[ $code -ne 0 ]]; then
+    say "the demo failed; what the cluster says:"
+    kubectl -n $namespace get "$kinds" >&2 || true
+    kubectl -n $namespace get agentruns -o jsonpath='{range .items[*]}{.metadata.name}: {.status.waitingFor}{.status.conditions}{"\n"}{end}' >&2 || true
+    kubectl -n $system logs "deployment/agentrun-$component" --tail=20 >&2 || true
+  fi
+  if [[ -z $ours ]]; then
+    kubectl delete namespace $namespace --ignore-not-found --timeout=2m >&2 || true
+    uninstall_agentrun
+  fi
+  cluster_down
+  exit "$code"
+}
+
+# One line whenever something has changed, until every run has its end: follow KINDS COLUMNS MINUTES
+follow() {
+  local last='' now deadline=$((SECONDS + $3 * 60))
+  while :; do
+    now=$(kubectl -n $namespace get "$1" --no-headers -o custom-columns="$2")
+    if [[ $now != "$last" ]]; then
+      printf '%s\n\n' "$now"
+      last=$now
+    fi
+    kubectl -n $namespace get agentruns -o json | jq -e 'all(.items[]; .status.completionTime)' >/dev/null && return
+    [[ $SECONDS -lt $deadline ]] || { say "not over after $3 minutes"; return 1; }
+    kubectl -n $namespace wait agentruns --all --for=jsonpath='{.status.completionTime}' --timeout=2s >/dev/null 2>&1 || true
+  done
+}

@@ -131,6 +131,41 @@ pub async fn a_lead_delegates_and_hears_what_came_of_it(world: World) {
     );
 }
 
+pub async fn a_lead_is_planned_before_and_reviewed_after(world: World) {
+    let plan = json!({"steps": [{"name": "write", "description": "Write the word"}]}).to_string();
+    let refused = json!({"accepted": false, "notes": ["The word is not named."]}).to_string();
+    let accepted = json!({"accepted": true, "notes": []}).to_string();
+    world
+        .model(&json!([
+            {"when": {"system": "You plan the work"}, "answer": says(&plan)},
+            {"when": {"system": "You review the result", "user": "It is written: word."}, "answer": says(&accepted)},
+            {"when": {"system": "You review the result"}, "answer": says(&refused)},
+            {"when": {"system": "You are an agent", "last": "- write: Write the word"}, "answer": says("It is written.")},
+            {"when": {"system": "You are an agent", "last": "The word is not named."}, "answer": says("It is written: word.")},
+            otherwise(),
+        ]))
+        .await;
+    let ended = world
+        .finish(
+            "planned",
+            "goal: Write a word\nmodels: {planner: scripted, reviewer: scripted}\n",
+        )
+        .await;
+    let status = ended.succeeded().status();
+    assert_eq!(
+        status.output.as_ref().map(|output| &output.0["text"]),
+        Some(&json!("It is written: word."))
+    );
+    let tokens = &status.usage.as_ref().expect("what it used").tokens;
+    let of = |role: &str| tokens.get(role).copied();
+    assert_eq!(
+        (of("planner"), of("lead"), of("reviewer")),
+        (Some(120), Some(240), Some(240))
+    );
+    let review = ended.tasks.get("lead").review.clone();
+    assert!(review.is_some_and(|review| review.accepted));
+}
+
 pub async fn a_model_that_only_delegates_is_held_to_its_caps(world: World) {
     let storm: Vec<_> = (0..100)
         .map(|number| call("task", &json!({"description": "more", "prompt": format!("Delegate more, {number}"), "subagent_type": "general-purpose"})))

@@ -1,6 +1,6 @@
 //! The public API, called by a Pod of the cluster with a token of its own.
 
-use crate::framework::{MINUTE, World, named, quoted, until};
+use crate::framework::{MINUTE, World, named, quoted, restricted_container, restricted_pod, until};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::LogParams;
@@ -105,9 +105,7 @@ async fn call(world: &World, other: &World) -> Value {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "caller"},
             "spec": {
                 "serviceAccountName": "caller", "automountServiceAccountToken": false, "restartPolicy": "Never",
-                "securityContext": {
-                    "runAsNonRoot": true, "runAsUser": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
-                },
+                "securityContext": restricted_pod(),
                 "containers": [{
                     "name": "caller", "image": world.image, "imagePullPolicy": "IfNotPresent",
                     "command": ["python3", "-c", CALLER],
@@ -115,9 +113,7 @@ async fn call(world: &World, other: &World) -> Value {
                         {"name": "API", "value": url(&world.namespace)},
                         {"name": "OTHER", "value": url(&other.namespace)},
                     ],
-                    "securityContext": {
-                        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
-                    },
+                    "securityContext": restricted_container(),
                     "volumeMounts": [{"name": "tokens", "mountPath": "/tokens", "readOnly": true}],
                 }],
                 "volumes": [{"name": "tokens", "projected": {"sources": [

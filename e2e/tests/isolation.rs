@@ -1,6 +1,6 @@
 //! What user code can reach, read and write from inside a sandbox.
 
-use crate::framework::{MINUTE, World, command, named, python, until};
+use crate::framework::{MINUTE, World, command, named, python, restricted_container, restricted_pod, until};
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -48,11 +48,11 @@ pub async fn peer(world: &World) -> String {
         "spec": {
             "automountServiceAccountToken": false,
             "terminationGracePeriodSeconds": 0,
-            "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": restricted_pod(),
             "containers": [{
                 "name": "peer", "image": world.image, "imagePullPolicy": "IfNotPresent",
                 "command": ["python3", "-c", code],
-                "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+                "securityContext": restricted_container(),
                 "readinessProbe": {"tcpSocket": {"port": PEER_PORT}, "periodSeconds": 1},
             }],
         },

@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         acceptance::what_is_required_and_not_met_is_tried_again_with_notes,
         agents::a_lead_works_on_its_goal_with_tools_and_delivers,
         agents::a_lead_delegates_and_hears_what_came_of_it,
+        agents::a_lead_is_planned_before_and_reviewed_after,
         agents::a_model_that_only_delegates_is_held_to_its_caps,
         agents::a_lead_whose_pod_is_killed_goes_on_where_it_was,
         agents::tokens_that_are_used_up_end_an_agent_with_what_it_has,

@@ -2,7 +2,7 @@
 
 use kube::api::{ApiResource, GroupVersionKind};
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Any text as a YAML scalar: a JSON string is one.
 pub fn quoted(text: &str) -> String {
@@ -42,4 +42,16 @@ pub fn kind_of(object: &Value) -> ApiResource {
     let (version, kind) = (text("apiVersion"), text("kind"));
     let (group, version) = version.split_once('/').unwrap_or(("", &version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind))
+}
+
+/// The security context of a test's own Pod, as Pod Security `restricted` wants it.
+pub fn restricted_pod() -> Value {
+    json!({
+        "runAsNonRoot": true, "runAsUser": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+    })
+}
+
+/// The same of its container.
+pub fn restricted_container() -> Value {
+    json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})
 }

@@ -11,7 +11,7 @@ mod wait;
 mod world;
 
 pub use control_plane::{COMPONENTS, ControlPlane};
-pub use manifest::{command, python, quoted, sh};
+pub use manifest::{command, python, quoted, restricted_container, restricted_pod, sh};
 pub use run::Finished;
 pub use scenario::{call, calls, otherwise, probed, says};
 pub use trial::{Mode, trial};

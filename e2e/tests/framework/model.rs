@@ -1,5 +1,6 @@
 //! A model for tests: `e2e/model-server` in a Pod of the test's namespace, answering by a scenario.
 
+use super::manifest::{restricted_container, restricted_pod};
 use super::wait::{MINUTE, named, until};
 use super::world::World;
 use agentrun_api::Model;
@@ -95,18 +96,13 @@ impl World {
                 "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "model", "labels": labels},
                 "spec": {
                     "automountServiceAccountToken": false, "enableServiceLinks": false, "terminationGracePeriodSeconds": 0,
-                    "securityContext": {
-                        "runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
-                    },
+                    "securityContext": restricted_pod(),
                     "containers": [{
                         "name": "model", "image": self.image, "imagePullPolicy": "IfNotPresent",
                         "command": ["python3", "-u", "/model/server.py", "script", "/model/scenario.json"],
                         "ports": [{"containerPort": PORT}],
                         "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 1},
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
+                        "securityContext": restricted_container(),
                         "volumeMounts": [{"name": "model", "mountPath": "/model", "readOnly": true}],
                     }],
                     "volumes": [{"name": "model", "configMap": {"name": "model"}}],
