@@ -448,7 +448,7 @@ fn a_lead_is_planned_and_reviewed_only_where_somebody_was_made_for_it() {
     assert_eq!(with("Task", &json!(["planner", "reviewer"])), (false, None));
     let named = Case {
         run: Some(run(|o| {
-            o["spec"]["models"] = json!({"planner": "m", "reviewer": "m"})
+            o["spec"]["models"] = json!({"planner": "m", "reviewer": "m"});
         })),
         ..agent(|o| o["spec"]["retry"] = json!({"attempts": 3}))
     };

@@ -22,10 +22,10 @@ pub struct Frontmatter {
     /// Tools that agents may use while they follow this skill: a list, or one string.
     #[serde(default)]
     pub allowed_tools: Option<Value>,
-    /// Secrets that it needs.
+    /// Secrets that it needs: for people, nothing checks that a task has them.
     #[serde(default)]
     pub required_secrets: Option<Value>,
-    /// Whether agents may use the secrets without asking.
+    /// Whether agents may use the secrets without asking. Only true can be kept: whoever has the sandbox has its secrets.
     #[serde(default)]
     pub secrets_autonomous: Option<bool>,
     /// Anything.
@@ -43,7 +43,7 @@ pub struct Frontmatter {
     /// Words that suggest it.
     #[serde(default)]
     pub triggers: Option<Value>,
-    /// Packages and programs that must be in the image.
+    /// Packages that must be in the image: for people, nothing checks that they are there.
     #[serde(default)]
     pub dependencies: Option<Value>,
 }
@@ -123,6 +123,11 @@ fn check(head: &Frontmatter) -> Result<(), String> {
         return Err(format!(
             "description has {length} characters, allowed are 1 to {MAX_DESCRIPTION}"
         ));
+    }
+    if head.secrets_autonomous == Some(false) {
+        return Err("secrets-autonomous is false, which cannot be kept: an agent has the secrets of its sandbox whether it \
+                    asks or not. Leave the key out, and name the secrets only in tasks that may use them"
+            .to_owned());
     }
     Ok(())
 }

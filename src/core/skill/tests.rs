@@ -49,6 +49,8 @@ fn every_broken_rule_names_what_was_found_and_what_is_allowed() {
     };
     assert!(error(&[("README", "x")]).contains("has no SKILL.md; found: README"));
     assert!(error(&[("SKILL.md", "# no head")]).contains("begins without a frontmatter"));
+    let kept_back = "---\nname: a\ndescription: b\nsecrets-autonomous: false\n---\n";
+    assert!(error(&[("SKILL.md", kept_back)]).contains("secrets-autonomous is false, which cannot be kept"));
     assert!(error(&[("SKILL.md", "---\nname: x\n")]).contains("has no end"));
     assert!(error(&[("SKILL.md", "---\nname: X y\ndescription: d\n---\n")]).contains("name is \"X y\""));
     assert!(error(&[("SKILL.md", "---\nname: x\ndescription: d\ncolour: red\n---\n")]).contains("colour"));
