@@ -15,7 +15,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::{io, vec};
@@ -138,10 +138,19 @@ impl Service<Name> for Resolver {
 pub(super) fn is_allowed(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !address.is_link_local() && !address.is_unspecified(),
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(mapped) => is_allowed(IpAddr::V4(mapped)),
+        IpAddr::V6(address) => match translated(address) {
+            Some(inner) => is_allowed(IpAddr::V4(inner)),
             None => !address.is_unicast_link_local() && !address.is_unspecified(),
         },
+    }
+}
+
+/// The IPv4 address that is reached by an IPv6 one: mapped, by NAT64 (RFC 6052) or by 6to4 (RFC 3056).
+fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let of = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some(of(high, low)),
+        _ => address.to_ipv4_mapped(),
     }
 }
 
@@ -155,6 +164,8 @@ mod tests {
             "169.254.169.254",
             "fe80::1",
             "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
             "0.0.0.0",
             "::",
         ] {
