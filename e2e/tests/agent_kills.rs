@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
-/// What an answer takes during which something is to die, in milliseconds.
-const THINKING: u64 = 4_000;
-/// What a tool takes during which something is to die, in seconds.
-const WORKING: u32 = 5;
+/// Seconds that an answer or a tool takes during which a Pod is to die.
+const POD_DIES: u32 = 5;
+/// The same for a part of the control plane, which has to be back by then.
+const PART_DIES: u32 = 15;
 const LEAD: &str = "lead";
 const DELEGATE: &str = "general-purpose";
 /// What an agent is told of a tool that was at work when its Pod died: the Pod told it to end, or nothing could be told any more.
@@ -70,9 +70,8 @@ pub async fn pods_of_a_lead_and_its_delegate_die_at_each_phase_and_the_end_is_th
             .flat_map(|phase| phase.pods.iter().map(move |victim| (*phase, *victim)))
     };
     let name = |phase: Phase, victim: &str| format!("{}-{victim}", phase.name);
-    let mut names: Vec<_> = victims().map(|(phase, victim)| name(phase, victim)).collect();
-    names.push(ALONE.to_owned());
-    world.model(&rules(&names)).await;
+    let names = victims().map(|(phase, victim)| name(phase, victim));
+    world.model(&rules(names, POD_DIES)).await;
     let untouched = left_alone(&world).await;
     let mut runs = JoinSet::new();
     for (phase, victim) in victims() {
@@ -107,15 +106,20 @@ pub async fn operator_and_gateway_die_at_each_phase_and_the_end_is_the_same(worl
 
 async fn kill_the_control_plane(world: World) {
     let control_plane = ControlPlane::of(&world);
-    let mut names = COMPONENTS.map(str::to_owned).to_vec();
-    names.push(ALONE.to_owned());
-    world.model(&rules(&names)).await;
+    let names = COMPONENTS.map(str::to_owned);
+    world.model(&rules(names, PART_DIES)).await;
     let untouched = left_alone(&world).await;
     for component in COMPONENTS {
         start(&world, component).await;
         for phase in PHASES {
             reached(&world, component, phase).await;
             control_plane.kill(component).await;
+            // Else the next one would die in another phase than it is said to.
+            assert!(
+                is_in(&world, component, phase).await,
+                "{}: the {component} was away longer",
+                phase.name
+            );
         }
         let ended = world.finished(component).await;
         assert_eq!(Ending::of(&ended), untouched, "{component}");
@@ -151,19 +155,37 @@ async fn start(world: &World, run: &str) {
 
 /// Waits until the model has been asked what begins a phase of a run.
 async fn reached(world: &World, run: &str, phase: Phase) {
+    let begins = |asked: &Value| is_of(run, asked) && ends_with(asked, phase.last);
+    world
+        .when_asked(&format!("{:?} of {run}", phase.last), begins)
+        .await;
+}
+
+/// Whether the model has not been asked anything later of a run.
+async fn is_in(world: &World, run: &str, phase: Phase) -> bool {
+    let asked = world.asked().await;
+    let newest = asked.iter().rfind(|asked| is_of(run, asked));
+    newest.is_some_and(|newest| ends_with(newest, phase.last))
+}
+
+/// Whether a request is one of a run's agents, which all are told its name.
+fn is_of(run: &str, asked: &Value) -> bool {
     let whose = format!("for {run}.");
-    let fits = |asked: &Value| {
-        let messages = asked["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        let says = |message: &Value, words: &str| {
-            message["content"]
-                .as_str()
-                .is_some_and(|text| text.contains(words))
-        };
-        messages.iter().any(|message| says(message, &whose))
-            && messages.last().is_some_and(|last| says(last, phase.last))
-    };
-    let what = format!("{:?} of {run}", phase.last);
-    world.when_asked(&what, fits).await;
+    messages(asked).iter().any(|message| says_words(message, &whose))
+}
+
+fn ends_with(asked: &Value, words: &str) -> bool {
+    messages(asked).last().is_some_and(|last| says_words(last, words))
+}
+
+fn messages(asked: &Value) -> &[Value] {
+    asked["messages"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn says_words(message: &Value, words: &str) -> bool {
+    message["content"]
+        .as_str()
+        .is_some_and(|text| text.contains(words))
 }
 
 async fn kill(world: &World, run: &str, task: &str) {
@@ -176,22 +198,22 @@ async fn kill(world: &World, run: &str, task: &str) {
         .expect("killed");
 }
 
-/// What the agents of these runs hear. Each rule goes by what was said last, not by the turn: an interrupted call makes
+/// What the agents of these runs hear, and of one that is left alone; a phase takes so many seconds. Each rule goes by what was said last, not by the turn: an interrupted call makes
 /// one turn more.
-fn rules(runs: &[String]) -> Value {
-    let mut rules: Vec<_> = runs.iter().flat_map(|run| rules_of(run)).collect();
-    rules.push(probed());
-    Value::from(rules)
+fn rules(runs: impl IntoIterator<Item = String>, seconds: u32) -> Value {
+    let rules = runs.into_iter().flat_map(|run| rules_of(&run, seconds));
+    let others = rules_of(ALONE, 0).into_iter().chain([probed()]);
+    rules.chain(others).collect()
 }
 
-fn rules_of(run: &str) -> Vec<Value> {
+fn rules_of(run: &str, seconds: u32) -> Vec<Value> {
     let write = |word: &str, seconds: u32| {
         let command =
             format!("sleep {seconds}; echo {word} > /mnt/user-data/outputs/{word}; echo made {word}");
         calls(&[call("bash", &json!({"description": "write", "command": command}))])
     };
     let late = |mut answer: Value| {
-        answer["delayMs"] = json!(THINKING);
+        answer["delayMs"] = json!(1_000 * seconds);
         answer
     };
     let after = |user: &str, last: &str, answer: Value| json!({"when": {"tools": true, "user": format!("{user} for {run}."), "last": last}, "answer": answer});
@@ -203,13 +225,13 @@ fn rules_of(run: &str) -> Vec<Value> {
     let begin = json!({"description": "begin", "command": "echo made a start"});
     vec![
         lead("Deliver three words", late(write("one", 0))),
-        lead("made one", write("two", WORKING)),
+        lead("made one", write("two", seconds)),
         lead(CUT_OFF, write("two", 0)),
         lead(ENDED, write("two", 0)),
         lead("made two", calls(&[call("task", &third)])),
         lead("The third is written", late(says("All are delivered."))),
         delegate("Write the third word", late(calls(&[call("bash", &begin)]))),
-        delegate("made a start", write("three", WORKING)),
+        delegate("made a start", write("three", seconds)),
         delegate(CUT_OFF, write("three", 0)),
         delegate(ENDED, write("three", 0)),
         delegate("made three", says("The third is written.")),

@@ -1,7 +1,7 @@
 //! Agents on the real node, with a model that answers by a script.
 
 use crate::framework::{MINUTE, World, call, calls, is_over, otherwise, says};
-use agentrun_api::{StopReason, SubTaskRole};
+use agentrun_api::{StopReason, SubTask, SubTaskRole};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
@@ -201,6 +201,46 @@ pub async fn a_model_that_only_delegates_is_held_to_its_caps(world: World) {
                 .is_some_and(|status| !status.attempts.is_empty())
     });
     assert_eq!(ran.count(), 6);
+}
+
+pub async fn delegates_of_delegates_go_as_deep_as_they_may_and_no_deeper(world: World) {
+    let storm: Vec<_> = (0..100)
+        .map(|number| call("task", &json!({"description": "deeper", "prompt": format!("Delegate deeper, {number}"), "subagent_type": "general-purpose"})))
+        .collect();
+    world
+        .model(&json!([
+            {"when": {"tools": true, "turn": 0, "user": "elegate deeper"}, "answer": calls(&storm)},
+            {"when": {"system": "You are an agent"}, "answer": says("Enough.")},
+            otherwise(),
+        ]))
+        .await;
+    let ended = world
+        .finish(
+            "deep",
+            "goal: Delegate deeper\ndelegation: {maxPerTurn: 1, maxPerRun: 50, maxDepth: 3}\n",
+        )
+        .await;
+    let used = ended
+        .succeeded()
+        .status()
+        .delegation
+        .as_ref()
+        .map(|delegation| delegation.used);
+    assert_eq!(used, Some(3), "one of each hundred, three deep");
+    let tasks = &ended.tasks.0;
+    assert_eq!(tasks.len(), 4, "{tasks:#?}");
+    let child_of = |parent: &str| {
+        let is_child = |task: &&SubTask| {
+            task.spec
+                .parent_ref
+                .as_ref()
+                .is_some_and(|found| found.name == parent)
+        };
+        tasks.iter().find(is_child).map(SubTask::name_any)
+    };
+    let lead = tasks.iter().find(|task| task.spec.role == SubTaskRole::Lead);
+    let chain = std::iter::successors(lead.map(SubTask::name_any), |parent| child_of(parent));
+    assert_eq!(chain.count(), 4, "each has the one before for its parent");
 }
 
 pub async fn a_lead_whose_pod_is_killed_goes_on_where_it_was(world: World) {

@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         agents::a_lead_delegates_and_hears_what_came_of_it,
         agents::a_lead_is_planned_before_and_reviewed_after,
         agents::a_model_that_only_delegates_is_held_to_its_caps,
+        agents::delegates_of_delegates_go_as_deep_as_they_may_and_no_deeper,
         agents::a_lead_whose_pod_is_killed_goes_on_where_it_was,
         agents::tokens_that_are_used_up_end_an_agent_with_what_it_has,
         agents::a_goal_without_a_model_waits_and_names_it,

@@ -46,7 +46,7 @@ use crate::{ClaimTemplate, Conditions, EgressRule, EnvVar, GoDuration, Landlock,
 pub struct SandboxPoolSpec {
     /// What every sandbox of the pool is like.
     pub template: SandboxTemplate,
-    /// What waits ready. Default: nothing; the pool is a named template.
+    /// What waits ready. Default: nothing; the pool is a named template. Has no effect in this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,
     /// How many sandboxes of the pool may exist at the same time, claimed ones included. Default: no limit.
