@@ -6,6 +6,7 @@
 //! connection ([`server`]) and takes nobody along.
 
 mod bounds;
+mod call;
 mod caller;
 mod chat;
 mod cluster;

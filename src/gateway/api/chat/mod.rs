@@ -7,14 +7,12 @@ pub(crate) use answer::{ChatCompletion, ChatRefused, ModelList};
 
 use super::Api;
 use super::bounds;
+use super::call::{self, Begun, Call, End, Waiter};
 use super::caller::{Caller, Verb};
-use super::create::{check, digest, idempotency_key, keyed_name, literal, make, manifest};
-use super::flow::wait::{self, CancelUnheard, End, Waiter};
-use super::flow::{too_many_calls, unique_name};
+use super::create::{check, literal};
 use super::problem::{Code, Problem, json};
 use super::stream::sightings::Sink;
 use super::target::{self, InPath, Params};
-use crate::board::Name;
 use agentrun_api::{AgentRun, SubTask};
 use axum::body::Body;
 use axum::extract::State;
@@ -86,31 +84,27 @@ async fn answer(
     let asked = Asked::of(target::body(headers, body, bounds::BODY).await?)?;
     api.ready()?;
     is_there(api, &namespace, &asked.model)?;
-    let _place = api.calls.try_acquire().map_err(|_| too_many_calls())?;
-    let key = idempotency_key(headers)?;
-    let name = match &key {
-        Some(key) => keyed_name("chat", &namespace, &caller, key),
-        None => unique_name("chat"),
-    };
+    let _place = api.calls.try_acquire().map_err(|_| call::too_many())?;
     let spec = spec(&asked, &caller);
     check(&spec)?;
-    let digest = digest(&spec);
-    let manifest = manifest(json!({"name": name}), &caller, &digest, &spec);
-    let name = Name { namespace, name };
-
     let waiter = Arc::new(RunWaiter::default());
-    // Told before there is anything to tell, so that nothing is missed.
-    let sink: Arc<dyn Sink> = waiter.clone();
-    api.gateway.sightings.tell(&name, Arc::downgrade(&sink));
-    let made = make(api, &name.namespace, &manifest, &digest).await?;
-    // Without a key nobody could ask for the answer again.
-    let unheard = CancelUnheard::new(&api.cluster, &name, key.is_none());
+    let whose = Call {
+        kind: "chat",
+        namespace: &namespace,
+        caller: &caller,
+        headers,
+    };
+    let Begun {
+        name,
+        uid,
+        made,
+        unheard,
+    } = whose.begin(api, &spec, &waiter).await?;
     if made.earlier {
         waiter.run(&made.run);
     }
-    let uid = made.run.uid().unwrap_or_default();
     let latest = Instant::now() + bounds::CALL.1 + bounds::CALL_GRACE;
-    let end = wait::end(&waiter.0, &uid, latest, &api.gateway.stop).await?;
+    let end = call::end(&waiter.0, &uid, latest, &api.gateway.stop).await?;
     let End::Run(run) = end else {
         return Err(ChatRefused::late(&name.name));
     };

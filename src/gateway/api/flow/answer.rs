@@ -1,6 +1,6 @@
 //! What a call is answered with; pure.
 
-use super::wait::End;
+use crate::api::call::End;
 use crate::api::problem::{Problem, json};
 use crate::api::view;
 use agentrun_api::{AgentRun, FailedReason, Outcome, SubTask, SubTaskReason, SubTaskStatus};

@@ -2,32 +2,27 @@
 
 mod answer;
 mod find;
-pub(crate) mod wait;
 
 pub(crate) use answer::FlowAnswer;
 
 use super::Api;
 use super::bounds;
+use super::call::{self, Begun, Call, End, Waiter};
 use super::caller::{Caller, Verb};
-use super::create::{digest, idempotency_key, keyed_name, literal, make, manifest};
+use super::create::literal;
 use super::problem::{Code, Problem};
-use super::stream::sightings::Sink;
+use super::stream::sightings::Sink as _;
 use super::target::{self, InPath, InQuery, Params};
-use crate::board::Name;
 use agentrun_api::GoDuration;
-use agentrun_core::names::h;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
-use kube::ResourceExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wait::{CancelUnheard, End, Waiter};
 
 /// How a function is called.
 #[derive(Debug, Default, Deserialize)]
@@ -76,25 +71,21 @@ async fn answer(
         &params.function(),
     )?;
     let timeout = timeout(options.timeout.as_deref())?;
-    let _place = api.calls.try_acquire().map_err(|_| too_many_calls())?;
-    let key = idempotency_key(headers)?;
-    let name = match &key {
-        Some(key) => keyed_name("call", &namespace, &caller, key),
-        None => unique_name("call"),
-    };
+    let _place = api.calls.try_acquire().map_err(|_| call::too_many())?;
     let spec = spec(&function, input, timeout, options.pool.as_deref(), &caller);
-    let digest = digest(&spec);
-    let manifest = manifest(json!({"name": name}), &caller, &digest, &spec);
-    let name = Name { namespace, name };
-
     let waiter = Arc::new(Waiter::default());
-    // Told before there is anything to tell, so that nothing is missed.
-    let sink: Arc<dyn Sink> = waiter.clone();
-    api.gateway.sightings.tell(&name, Arc::downgrade(&sink));
-    let made = make(api, &name.namespace, &manifest, &digest).await?;
-    let uid = made.run.uid().unwrap_or_default();
-    // Without a key nobody could ask for the answer again.
-    let unheard = CancelUnheard::new(&api.cluster, &name, key.is_none());
+    let whose = Call {
+        kind: "call",
+        namespace: &namespace,
+        caller: &caller,
+        headers,
+    };
+    let Begun {
+        name,
+        uid,
+        made,
+        unheard,
+    } = whose.begin(api, &spec, &waiter).await?;
     if made.earlier {
         let children = api
             .cluster
@@ -105,7 +96,7 @@ async fn answer(
         children.items.iter().for_each(|subtask| waiter.subtask(subtask));
     }
     let latest = Instant::now() + timeout + bounds::CALL_GRACE;
-    let end = wait::end(&waiter, &uid, latest, &api.gateway.stop).await?;
+    let end = call::end(&waiter, &uid, latest, &api.gateway.stop).await?;
     let end = match end {
         End::Run(run) => {
             // Its sub-task may have ended, too: the two watches are not in step.
@@ -183,17 +174,6 @@ fn timeout(asked: Option<&str>) -> Result<Duration, Problem> {
         )));
     }
     Ok(parsed)
-}
-
-pub(crate) fn too_many_calls() -> Problem {
-    let most = bounds::CALLS;
-    let message = format!("{most} calls are going on, which is the limit: come back");
-    Problem::new(Code::TooManyRequests, message)
-}
-
-pub(crate) fn unique_name(kind: &str) -> String {
-    let random = || RandomState::new().hash_one(()).to_string();
-    format!("{kind}-{}", h(20, &[&random(), &random()]))
 }
 
 #[cfg(test)]

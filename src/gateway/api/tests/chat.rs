@@ -6,12 +6,16 @@ const PATH: &str = "/api/namespaces/team-a/v1/chat/completions";
 /// A gateway that knows the Model `small`.
 fn stage() -> Stage {
     let stage = Stage::new();
+    put_model(&stage, "small");
+    stage
+}
+
+fn put_model(stage: &Stage, name: &str) {
     let model = json!({"apiVersion": "agentrun.dev/v1alpha1", "kind": "Model",
-        "metadata": {"name": "small", "namespace": "team-a", "uid": "m", "creationTimestamp": "2030-01-01T00:00:00Z"},
+        "metadata": {"name": name, "namespace": "team-a", "uid": name, "creationTimestamp": "2030-01-01T00:00:00Z"},
         "spec": {"endpoint": "http://localhost/v1", "model": "tiny"}});
     let model = serde_json::from_value(model).unwrap();
     stage.gateway.change(|board| board.put_model(model));
-    stage
 }
 
 fn question(model: &str) -> Value {
@@ -133,6 +137,13 @@ async fn what_is_refused_has_the_shape_that_clients_read() {
         assert_eq!(answer.headers.get("x-should-retry"), None);
     }
     assert!(stage.fake.runs().is_empty());
+    let stranger = request("GET", "/api/v1/models", "", &[], String::new());
+    let answer = stage.answer(stranger).await;
+    assert_eq!(
+        answer.body["error"]["type"], "invalid_request_error",
+        "{}",
+        answer.body
+    );
 }
 
 #[tokio::test]
@@ -167,8 +178,14 @@ async fn a_client_that_goes_takes_its_run_along_unless_it_can_ask_again() {
 
 #[tokio::test]
 async fn the_models_are_the_default_and_those_of_the_namespace() {
-    let answer = stage().get("/api/v1/models").await;
+    let stage = stage();
+    // One that is called like the default cannot be named, so it is not listed.
+    for name in ["large", "agentrun", "tiny"] {
+        put_model(&stage, name);
+    }
+    let answer = stage.get("/api/v1/models").await;
     let entry = |id, created| json!({"id": id, "object": "model", "created": created, "owned_by": "team-a"});
-    let data = [entry("agentrun", 0), entry("small", 1_893_456_000)];
+    let own = |id| entry(id, 1_893_456_000);
+    let data = [entry("agentrun", 0), own("large"), own("small"), own("tiny")];
     assert_eq!(answer.body, json!({"object": "list", "data": data}));
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::call::unique_name;
 
 #[test]
 fn an_input_is_data_and_never_an_expression() {

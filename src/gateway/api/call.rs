@@ -1,12 +1,21 @@
-//! Waits for the end of one call.
+//! One call: a run whose caller waits for its end.
 
-use crate::api::cluster::Cluster;
-use crate::api::problem::{Code, Problem};
-use crate::api::stream::sightings::Sink;
-use crate::api::view::TaskStatus;
+use super::Api;
+use super::bounds;
+use super::caller::Caller;
+use super::cluster::Cluster;
+use super::create::{Made, digest, idempotency_key, keyed_name, make, manifest};
+use super::problem::{Code, Problem};
+use super::stream::sightings::Sink;
+use super::view::TaskStatus;
 use crate::board::Name;
 use crate::text::chain;
 use agentrun_api::{AgentRun, SubTask};
+use agentrun_core::names::h;
+use http::HeaderMap;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -58,6 +67,71 @@ impl Sink for Waiter {
     }
 
     fn begun_anew(&self) {}
+}
+
+/// Who calls, and what for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    /// How the names of its runs begin.
+    pub(crate) kind: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) caller: &'a Caller,
+    /// With an `Idempotency-Key` or without.
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// A call whose run is made.
+pub(crate) struct Begun {
+    /// Of its run.
+    pub(crate) name: Name,
+    pub(crate) uid: String,
+    pub(crate) made: Made,
+    /// Cancels the run when it is dropped, unless the end was heard or can be asked for again.
+    pub(crate) unheard: CancelUnheard,
+}
+
+impl Call<'_> {
+    /// Makes the run of `spec`, or finds the one that the same request has made before. `sink` sees all of it.
+    pub(crate) async fn begin(
+        &self,
+        api: &Arc<Api>,
+        spec: &Value,
+        sink: &Arc<impl Sink + 'static>,
+    ) -> Result<Begun, Problem> {
+        let key = idempotency_key(self.headers)?;
+        let name = match &key {
+            Some(key) => keyed_name(self.kind, self.namespace, self.caller, key),
+            None => unique_name(self.kind),
+        };
+        let digest = digest(spec);
+        let manifest = manifest(json!({"name": name}), self.caller, &digest, spec);
+        let namespace = self.namespace.to_owned();
+        let name = Name { namespace, name };
+        // Told before there is anything to tell, so that nothing is missed.
+        let sink: Arc<dyn Sink> = sink.clone();
+        api.gateway.sightings.tell(&name, Arc::downgrade(&sink));
+        let made = make(api, &name.namespace, &manifest, &digest).await?;
+        // Without a key nobody could ask for the answer again.
+        let unheard = CancelUnheard::new(&api.cluster, &name, key.is_none());
+        let uid = made.run.uid().unwrap_or_default();
+        Ok(Begun {
+            name,
+            uid,
+            made,
+            unheard,
+        })
+    }
+}
+
+pub(crate) fn unique_name(kind: &str) -> String {
+    let random = || RandomState::new().hash_one(()).to_string();
+    format!("{kind}-{}", h(20, &[&random(), &random()]))
+}
+
+pub(crate) fn too_many() -> Problem {
+    let most = bounds::CALLS;
+    let message = format!("{most} calls are going on, which is the limit: come back");
+    Problem::new(Code::TooManyRequests, message)
 }
 
 /// The end of the run with this UID.
@@ -115,7 +189,7 @@ pub(crate) struct CancelUnheard {
 }
 
 impl CancelUnheard {
-    pub(crate) fn new(cluster: &Arc<Cluster>, name: &Name, armed: bool) -> Self {
+    fn new(cluster: &Arc<Cluster>, name: &Name, armed: bool) -> Self {
         Self {
             cluster: Arc::clone(cluster),
             name: name.clone(),
