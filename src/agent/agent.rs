@@ -280,23 +280,18 @@ impl Agent {
                         && self.state.forget_images(0, REFUSED_IMAGE) => {}
                 Err(failure) => self.fail(failure),
             },
-            // Without a summary it goes on with less.
-            Asked::Result => self.take_short(answer.ok().map(|answer| answer.text).as_deref()),
-            Asked::Plan => {
-                if let Phase::Planning(planning) = self.state.phase.clone() {
-                    self.take_plan(planning, answer.ok().map(|answer| answer.text).as_deref());
-                }
-            }
-            Asked::Review => {
-                if let Phase::Reviewing(submitted) = self.state.phase.clone() {
-                    self.take_review(submitted, answer.ok().map(|answer| answer.text).as_deref());
-                }
-            }
-            Asked::Summary => {
-                if let Phase::Compacting(from) = self.state.phase {
-                    self.summarized(from, answer.ok().map(|answer| answer.text).as_deref());
-                }
-            }
+            aside => self.take_aside(aside, answer.ok().map(|answer| answer.text).as_deref()),
+        }
+    }
+
+    /// Takes what was asked besides the conversation. Without it, the work goes on with less.
+    fn take_aside(&mut self, asked: Asked, said: Option<&str>) {
+        match (asked, self.state.phase.clone()) {
+            (Asked::Result, _) => self.take_short(said),
+            (Asked::Plan, Phase::Planning(planning)) => self.take_plan(planning, said),
+            (Asked::Review, Phase::Reviewing(submitted)) => self.take_review(submitted, said),
+            (Asked::Summary, Phase::Compacting(from)) => self.summarized(from, said),
+            _ => {}
         }
     }
 

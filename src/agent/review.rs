@@ -12,10 +12,8 @@ use agentrun_protocol::chat::{Message, ModelRequest, Role};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Notes of one review.
-const MAX_NOTES: usize = 10;
-/// Characters of a note.
-const MAX_NOTE: usize = 500;
+/// Characters of a criterion.
+const MAX_CRITERION: usize = 500;
 /// Bytes of the answer that a reviewer reads.
 const MAX_ANSWER: usize = 24 * 1024;
 
@@ -31,7 +29,7 @@ fn schema() -> Value {
         "type": "object",
         "properties": {
             "accepted": {"type": "boolean"},
-            "notes": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": MAX_NOTES}
+            "notes": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": Review::MAX_NOTES}
         },
         "required": ["accepted", "notes"],
         "additionalProperties": false
@@ -56,7 +54,7 @@ impl Agent {
             let _ = write!(
                 material,
                 "\n\n[criterion, checked by machine afterwards]\n{}",
-                one_line(criterion, MAX_NOTE)
+                one_line(criterion, MAX_CRITERION)
             );
         }
         let _ = write!(
@@ -111,7 +109,11 @@ fn read(said: &str) -> Option<Review> {
         return None;
     };
     let review: Review = serde_json::from_value(value).ok()?;
-    let notes: Vec<String> = review.notes.iter().map(|note| one_line(note, MAX_NOTE)).collect();
+    let notes: Vec<String> = review
+        .notes
+        .iter()
+        .map(|note| one_line(note, Review::MAX_NOTE))
+        .collect();
     (review.accepted || !notes.is_empty()).then_some(Review { notes, ..review })
 }
 

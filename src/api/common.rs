@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A DNS label, as names of tasks and rules are.
-pub(crate) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+pub const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 /// A name of an environment variable.
 pub(crate) const ENV_NAME: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// A name of a thread.

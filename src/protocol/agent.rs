@@ -211,6 +211,13 @@ pub struct Review {
     pub notes: Vec<String>,
 }
 
+impl Review {
+    /// Notes at most, the first ones.
+    pub const MAX_NOTES: usize = 10;
+    /// Characters of a note at most.
+    pub const MAX_NOTE: usize = 500;
+}
+
 /// How an agent went, besides its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -73,6 +73,20 @@ fn an_answer_stands_where_the_reviewer_says_nothing_that_counts() {
 }
 
 #[test]
+fn an_answer_in_pieces_is_whole_when_no_budget_is_left_for_its_review() {
+    let mut bench = reviewed(1);
+    let first = ModelAnswer {
+        finish: Finish::Length,
+        ..says("There are ")
+    };
+    bench
+        .answer(first)
+        .says("4 rows.")
+        .fail(ModelFailureCode::BudgetExceeded);
+    assert_eq!(bench.text(), "There are 4 rows.");
+}
+
+#[test]
 fn an_agent_that_was_stopped_is_not_reviewed() {
     let mut bench = Bench::of(AgentTerms {
         reviews: Some(1),

@@ -69,9 +69,12 @@ pub fn choose<'a>(
             role,
         });
     }
-    let has_role = |model: &&&Model| model.spec.roles.iter().any(|known| known == role.as_str());
     let is_default = |model: &&&Model| model.spec.default == Some(true);
-    let with_role: Vec<_> = models.iter().filter(has_role).copied().collect();
+    let with_role: Vec<_> = models
+        .iter()
+        .filter(|model| has_role(model, role))
+        .copied()
+        .collect();
     if let Some(model) = only(&with_role, role, "roles")? {
         return Ok(model);
     }
@@ -82,8 +85,11 @@ pub fn choose<'a>(
 /// Whether a role has a Model of its own: the run names one, or one of the namespace's has the role. A default Model is
 /// none: plans and reviews are made for those who asked for them.
 pub fn has_own(models: &[&Model], by_role: &BTreeMap<String, String>, role: Role) -> bool {
-    let has_role = |model: &&Model| model.spec.roles.iter().any(|known| known == role.as_str());
-    by_role.contains_key(role.as_str()) || models.iter().any(has_role)
+    by_role.contains_key(role.as_str()) || models.iter().any(|model| has_role(model, role))
+}
+
+fn has_role(model: &Model, role: Role) -> bool {
+    model.spec.roles.iter().any(|known| known == role.as_str())
 }
 
 fn only<'a>(found: &[&'a Model], role: Role, by: &'static str) -> Result<Option<&'a Model>, NoModel> {

@@ -1,7 +1,7 @@
 //! What a planner answers: steps, and what each waits for. The rules are those of `spec.tasks`.
 
 use crate::plan::graph::{Graph, GraphError};
-use agentrun_api::{Dependency, TaskTemplate};
+use agentrun_api::{DNS_LABEL, Dependency, TaskTemplate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ fn of_graph(errors: &[GraphError]) -> String {
 
 /// JSON Schema of a planner's answer, an object with `steps`.
 pub fn schema() -> Value {
-    let name = json!({"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 40});
+    let name = json!({"type": "string", "pattern": DNS_LABEL, "maxLength": 40});
     json!({
         "type": "object",
         "properties": {"steps": {

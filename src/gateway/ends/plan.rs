@@ -18,10 +18,6 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Notes of a review, and characters of one: the bounds of the schema.
-const MAX_NOTES: usize = 10;
-const MAX_NOTE: usize = 500;
-
 /// What a report is about: results count only with all three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -260,10 +256,12 @@ fn spent(old: Option<&SubTaskUsage>, agent: Option<&AgentFacts>) -> SubTaskUsage
 
 /// Within the bounds of the schema, whatever a runtime sends.
 fn bounded_review(review: &agent::Review) -> Review {
-    let notes = review.notes.iter().take(MAX_NOTES);
+    let notes = review.notes.iter().take(agent::Review::MAX_NOTES);
     Review {
         accepted: review.accepted,
-        notes: notes.map(|note| one_line(note, MAX_NOTE)).collect(),
+        notes: notes
+            .map(|note| one_line(note, agent::Review::MAX_NOTE))
+            .collect(),
     }
 }
 
