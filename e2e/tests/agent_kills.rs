@@ -1,9 +1,6 @@
 //! Parts die at each phase of an agent's work, and every run ends as one that was left alone.
 
 use crate::framework::{COMPONENTS, ControlPlane, Finished, World, call, calls, probed, says};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
-use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
@@ -79,7 +76,7 @@ pub async fn pods_of_a_lead_and_its_delegate_die_at_each_phase_and_the_end_is_th
         runs.spawn(async move {
             start(&world, &run).await;
             reached(&world, &run, phase).await;
-            kill(&world, &run, victim).await;
+            world.kill_pod(&run, victim).await;
             let ended = world.finished(&run).await;
             assert_eq!(
                 ended.tasks.get(victim).attempts.len(),
@@ -96,12 +93,7 @@ pub async fn pods_of_a_lead_and_its_delegate_die_at_each_phase_and_the_end_is_th
 }
 
 pub async fn operator_and_gateway_die_at_each_phase_and_the_end_is_the_same(world: World) {
-    let control_plane = ControlPlane::of(&world);
-    let outcome = tokio::spawn(kill_the_control_plane(world.clone())).await;
-    control_plane.restore().await;
-    if let Err(error) = outcome {
-        std::panic::resume_unwind(error.into_panic());
-    }
+    ControlPlane::during(&world, kill_the_control_plane(world.clone())).await;
 }
 
 async fn kill_the_control_plane(world: World) {
@@ -186,16 +178,6 @@ fn says_words(message: &Value, words: &str) -> bool {
     message["content"]
         .as_str()
         .is_some_and(|text| text.contains(words))
-}
-
-async fn kill(world: &World, run: &str, task: &str) {
-    let pod = world.running_pod(run, task).await;
-    let now = DeleteParams::default().grace_period(0);
-    world
-        .api::<Pod>()
-        .delete(&pod.name_any(), &now)
-        .await
-        .expect("killed");
 }
 
 /// What the agents of these runs hear, and of one that is left alone; a phase takes so many seconds. Each rule goes by what was said last, not by the turn: an interrupted call makes

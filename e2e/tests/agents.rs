@@ -2,9 +2,7 @@
 
 use crate::framework::{MINUTE, World, call, calls, is_over, otherwise, says};
 use agentrun_api::{StopReason, SubTask, SubTaskRole};
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 /// One rule: what the agent whose task contains `user` hears at its `turn`.
@@ -256,16 +254,11 @@ pub async fn a_lead_whose_pod_is_killed_goes_on_where_it_was(world: World) {
         ]))
         .await;
     world.start("count", "goal: Count up\n").await;
-    let pod = world.running_pod("count", "lead").await;
+    world.running_pod("count", "lead").await;
     world
         .when_asked("what follows its first call", |asked| turn_of(asked) == 1)
         .await;
-    let now = DeleteParams::default().grace_period(0);
-    world
-        .api::<Pod>()
-        .delete(&pod.name_any(), &now)
-        .await
-        .expect("killed");
+    world.kill_pod("count", "lead").await;
     let ended = world.finished("count").await;
     let lead = ended.succeeded().tasks.get("lead");
     assert_eq!(lead.attempts.len(), 2, "{lead:#?}");

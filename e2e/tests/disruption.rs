@@ -30,12 +30,7 @@ fn ran_once(ended: &crate::framework::Finished) {
 
 // F005, F008, F010, F018, F084, F089
 pub async fn the_control_plane_may_stop_and_die_and_every_run_ends_the_same(world: World) {
-    let control_plane = ControlPlane::of(&world);
-    let outcome = tokio::spawn(scenarios(world.clone())).await;
-    control_plane.restore().await;
-    if let Err(error) = outcome {
-        std::panic::resume_unwind(error.into_panic());
-    }
+    ControlPlane::during(&world, scenarios(world.clone())).await;
 }
 
 async fn scenarios(world: World) {

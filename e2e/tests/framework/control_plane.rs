@@ -26,10 +26,14 @@ impl ControlPlane {
         }
     }
 
-    /// One of each, whatever a test has left.
-    pub async fn restore(&self) {
+    /// Lets `scenario` stop and kill; one of each is there again afterwards, however it ends.
+    pub async fn during(world: &World, scenario: impl Future<Output = ()> + Send + 'static) {
+        let outcome = tokio::spawn(scenario).await;
         for component in COMPONENTS {
-            self.scale(component, 1).await;
+            Self::of(world).scale(component, 1).await;
+        }
+        if let Err(error) = outcome {
+            std::panic::resume_unwind(error.into_panic());
         }
     }
 

@@ -267,6 +267,16 @@ impl World {
         .await
     }
 
+    /// Kills a task's running Pod without grace.
+    pub async fn kill_pod(&self, run: &str, task: &str) {
+        let pod = self.running_pod(run, task).await;
+        let now = DeleteParams::default().grace_period(0);
+        self.api::<Pod>()
+            .delete(&pod.name_any(), &now)
+            .await
+            .expect("killed");
+    }
+
     /// Changes a run's spec, or tries to.
     pub async fn try_patch_run(&self, run: &str, spec: Value) -> Result<AgentRun, kube::Error> {
         let patch = Patch::Merge(json!({ "spec": spec }));
