@@ -1,6 +1,7 @@
 //! The controllers that a leader runs: which watch wakes which reconcile.
 
 use crate::Operator;
+use crate::admissions::Admissions;
 use crate::cache::{Cache, fill, key};
 use crate::error::ReconcileError;
 use crate::world::{Installation, Memory, World};
@@ -82,6 +83,7 @@ pub async fn work(
         nodes: nodes.clone(),
         installation,
         since: Instant::now(),
+        admissions: Admissions::default(),
         memory: Memory::default(),
     });
     let (run_queue, run_requests) = Queue::<AgentRun>::new();

@@ -1,5 +1,6 @@
 //! The operator: Pod building and reading, network policies, certificates, leader election, and the controllers.
 
+pub mod admissions;
 pub mod cache;
 pub mod client;
 pub mod controllers;

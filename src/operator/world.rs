@@ -1,6 +1,7 @@
 //! What every reconciler works with: the caches, the installation, and the memory of a leader.
 
 use crate::Operator;
+use crate::admissions::Admissions;
 use crate::cache::Cache;
 use crate::error::ReconcileError;
 use crate::pods::Platform;
@@ -39,6 +40,8 @@ pub struct World {
     pub installation: watch::Receiver<Option<Arc<Installation>>>,
     /// When this process became leader.
     pub since: Instant,
+    /// Delegates whose start is on its way.
+    pub admissions: Admissions,
     /// Memory that may be lost.
     pub memory: Memory,
 }

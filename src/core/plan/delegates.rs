@@ -1,8 +1,9 @@
 //! The sub-tasks that agents of a run have asked for. The gateway makes them, the operator alone lets them start: the
 //! first by time of creation, then by name, as many as the run may have and as there are places for.
 //!
-//! Both reconcilers ask [`Delegates`], and everything follows from the objects: what has started once stays admitted, and
-//! a place that is given to the first that waits stays its own until it has started.
+//! Both reconcilers ask [`Delegates`], and everything follows from the objects, and from what the operator remembers of
+//! its decisions until they are written: what was let start once stays admitted, and a place that is given to the first that
+//! waits stays its own until it has started.
 
 use super::rerun;
 use super::run::DEFAULT_MAX_PARALLEL;
@@ -115,19 +116,30 @@ impl<'a> Delegates<'a> {
         is_live(child) && !rerun::is_rerun(child) && !waits()
     }
 
-    /// Where a delegate stands that has no attempt yet.
-    pub fn standing(&self, delegate: &SubTask) -> Standing {
-        let taken = self.sorted.iter().filter(|child| is_taken(child)).count();
+    /// Where a delegate stands that has no attempt yet. `admitted` are the UIDs of those that were let start before, of
+    /// which no attempt is seen yet: they keep their admission like the ones that have started.
+    pub fn standing(&self, delegate: &SubTask, admitted: &BTreeSet<String>) -> Standing {
+        let is_admitted = |child: &SubTask| {
+            let uid = child.metadata.uid.as_ref();
+            has_started(child) || uid.is_some_and(|uid| admitted.contains(uid))
+        };
+        if is_admitted(delegate) {
+            return Standing::MayStart;
+        }
+        let taken = self.sorted.iter();
+        let taken = taken
+            .filter(|child| is_taken(child) || is_admitted(child))
+            .count();
         let mut quota = self.caps.per_run.saturating_sub(taken);
         let running = self
             .sorted
             .iter()
-            .filter(|child| has_started(child) && self.takes_place(child));
+            .filter(|child| is_admitted(child) && self.takes_place(child));
         let mut places = self.max_parallel.saturating_sub(self.live + running.count());
         for child in self
             .sorted
             .iter()
-            .filter(|child| is_live(child) && !has_started(child))
+            .filter(|child| is_live(child) && !is_admitted(child))
         {
             let refused = self.refused(child, quota);
             let may_start = refused.is_none() && places > 0;

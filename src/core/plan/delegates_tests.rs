@@ -70,7 +70,7 @@ fn standings(run: &AgentRunSpec, children: &[SubTask]) -> Vec<(String, &'static 
         .filter(|child| is_live(child) && !has_started(child));
     unstarted
         .map(|child| {
-            let word = match delegates.standing(child) {
+            let word = match delegates.standing(child, &BTreeSet::new()) {
                 Standing::MayStart => "starts",
                 Standing::Waits(_) => "waits",
                 Standing::Refused(_) => "refused",

@@ -6,7 +6,7 @@ use crate::world::World;
 use agentrun_api::names::{conditions as kind, labels};
 use agentrun_api::{AgentRun, Outcome, RunPhase, SubTask, SubTaskReason, SubTaskStatus};
 use agentrun_core::conditions;
-use agentrun_core::plan::delegates::{self, Delegates, Standing};
+use agentrun_core::plan::delegates::{self, Standing};
 use agentrun_core::plan::rerun::{self, Reruns};
 use agentrun_core::plan::resolve::{DEFAULT_START_TIMEOUT, DEFAULT_TIMEOUT};
 use agentrun_core::plan::subtask::{Decided, PodState, PodView, RunView, SubTaskView};
@@ -145,12 +145,15 @@ fn standing(world: &World, run: Option<&AgentRun>, subtask: &SubTask) -> Option<
         .status
         .as_ref()
         .is_some_and(|status| status.outcome.is_some());
-    if ended || delegates::has_started(subtask) || !delegates::is_delegate(subtask) {
+    if !delegates::is_delegate(subtask) {
         return None;
     }
-    let children = world.subtasks.under(&subtask.spec.run_ref.uid);
-    let children: Vec<_> = children.iter().map(|child| &**child).collect();
-    Some(Delegates::of(&run?.spec, &children).standing(subtask))
+    if ended || delegates::has_started(subtask) {
+        world.admissions.forget(subtask.metadata.uid.as_deref()?);
+        return None;
+    }
+    let children = || world.subtasks.under(&subtask.spec.run_ref.uid);
+    Some(world.admissions.standing(&run?.spec, subtask, children))
 }
 
 /// How far its criteria have been run again; other sub-tasks matter only to one that waits for that.
